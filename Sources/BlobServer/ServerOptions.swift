@@ -37,6 +37,10 @@ public struct ServerOptions: Sendable {
   /// Maximum number of unfinished uploads at any time; nil: no limit.
   public var maxUnfinished: Int?
 
+  /// Called with lines for the operator while the server runs, for example that another folder has taken the place of the
+  /// served one. On a thread of the server; must be short. nil: they are dropped.
+  public var notice: (@Sendable (String) -> Void)?
+
   public init(
     folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,
     tls: TLSFiles? = nil, expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,

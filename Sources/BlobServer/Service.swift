@@ -15,6 +15,7 @@ final class Service: Sendable {
   private let pages = Allowance(64)
   private let pageBytes = Allowance(64 << 20)
   private let tidying = PeriodicTask()
+  private let watching = PeriodicTask()
   static let workerThreads = 8
   /// The number of requests that have not been answered yet.
   let requests = Atomic(0)
@@ -35,6 +36,9 @@ final class Service: Sendable {
   func start() {
     let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
     tidying.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
+    watching.start(every: .seconds(1)) { [store, options] in
+      for line in store.lookAgain() { options.notice?(line) }
+    }
     workers.submit { [uploads] in
       uploads.tidy()
       uploads.publishComplete()
@@ -44,6 +48,7 @@ final class Service: Sendable {
   /// Ends the threads after they have finished all submitted work.
   func stop() {
     tidying.stop()
+    watching.stop()
     digestReader.finish()
     listers.finish()
     workers.finish()

@@ -1,6 +1,7 @@
 import BlobServer
 import Blobs
 import Platform
+import Synchronization
 import Testing
 
 /// The server's own folder, `.fullbore`, after another program has changed it.
@@ -49,6 +50,67 @@ struct StoreFolderTests {
     }
     server.folder.remove(".fullbore")
     #expect(try server.ask("PUT", "/a", body: [1]).status == 201)
+  }
+
+  private func move(_ outer: TestFolder, _ name: BytePath, to other: TestFolder, _ newName: BytePath) {
+    outer.path.appending(name).withCString { old in
+      other.path.appending(newName).withCString { new in #expect(rename(old, new) == 0) }
+    }
+  }
+
+  private func delete(_ outer: TestFolder, _ name: BytePath) {
+    guard let trash = try? TestFolder() else { return }
+    move(outer, name, to: trash, name)
+  }
+
+  /// A disk that is mounted again, or a folder that was deleted and made again, or was moved away.
+  @Test(arguments: [true, false]) func aFolderInItsPlaceIsServed(isMoved: Bool) throws {
+    let outer = try TestFolder()
+    let notices = Mutex<[String]>([])
+    outer.makeFolder("served")
+    let server = try TestServer(over: outer) {
+      $0.folder = outer.path.appending("served")
+      $0.maxTotal = 10_000
+      $0.notice = { line in notices.withLock { $0.append(line) } }
+    }
+    #expect(try server.ask("PUT", "/a", body: pattern(5000)).status == 201)
+    let put = try server.client()
+    try put.head("PUT", "/b", [("Content-Length", "10")])
+    try put.send(pattern(5))
+    let lost = try server.create("lost", length: 900)
+    #expect(try server.patch(lost, at: 0, pattern(400)).status == 204)
+    if isMoved { move(outer, "served", to: outer, "old") } else { delete(outer, "served") }
+    #expect(try eventually { notices.withLock { $0 } == [] && (try? server.ask("GET", "/").status) != nil })
+    outer.makeFolder("served")
+    outer.write("served/c", pattern(2000))
+    #expect(try eventually { notices.withLock { $0 }.count == 1 })
+    #expect(notices.withLock { $0.first?.contains("is another folder now") == true })
+    try put.send(pattern(5))
+    #expect(try put.answer().status >= 500)
+    #expect(try [404, 410].contains(server.patch(lost, at: 400, pattern(500)).status))
+    #expect(try server.ask("GET", "/a").status == 404)
+    #expect(try server.ask("GET", "/c").body == pattern(2000))
+    // The quota is that of the new folder.
+    #expect(try server.ask("PUT", "/d", body: pattern(7000)).status == 201)
+    #expect(outer.read("served/d") == pattern(7000))
+    #expect(try server.ask("PUT", "/e", body: pattern(1500)).status == 413)
+    #expect(outer.read("old/a") == (isMoved ? pattern(5000) : nil) && outer.read("old/d") == nil)
+    #expect(throws: ServerError.self, "the new folder is locked") {
+      try TestServer(over: outer) { $0.folder = outer.path.appending("served") }
+    }
+  }
+
+  @Test func aFolderInItsPlaceIsReadToo() throws {
+    let outer = try TestFolder()
+    outer.makeFolder("served")
+    let server = try TestServer(over: outer) {
+      $0.folder = outer.path.appending("served")
+      $0.isReadOnly = true
+    }
+    delete(outer, "served")
+    outer.makeFolder("served")
+    outer.write("served/c", pattern(2000))
+    #expect(try eventually { try server.ask("GET", "/c").body == pattern(2000) })
   }
 
   /// Opening a pipe blocks until its other end is opened.

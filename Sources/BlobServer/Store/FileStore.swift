@@ -8,7 +8,9 @@ import Synchronization
 /// besides one of the two records marks a final upload, which consists of parts.
 package final class FileStore: UploadStore {
   let path: BytePath
-  let root: Folder
+  /// The served folder, as it was when it was opened last.
+  private let opened: Mutex<Folder>
+  var root: Folder { opened.withLock { $0 } }
   /// The folder `.fullbore`; nil: the store is read-only.
   let own: Mutex<StateFolder?>
   let expiry: Int64
@@ -29,7 +31,7 @@ package final class FileStore: UploadStore {
     expiry = expire.nanoseconds
     path = folder
     let root = try Folder(folder)
-    self.root = root
+    opened = Mutex(root)
     quota = Quota(maxTotal)
     if readOnly {
       own = Mutex(nil)
@@ -37,13 +39,52 @@ package final class FileStore: UploadStore {
     }
     let own = try StateFolder(in: root, folder)
     self.own = Mutex(own)
-    let store = own.folder
-    let found = try clearLeftOvers(store)
+    let found = try takeUp(own.folder)
     damages.withLock { $0 = found }
+    try measure(own.folder)
+  }
+
+  /// Takes up what an earlier server process has left in its own folder. Returns the damage that was found there.
+  private func takeUp(_ store: Folder) throws(ServerError) -> [String] {
+    let found = try clearLeftOvers(store)
     noteFinished(try store.names(), store)
-    if maxTotal != nil {
-      try quota.measure(root, store, interruption) { (id) throws(ServerError) in try self.joined(id, store) }
+    return found
+  }
+
+  private func measure(_ store: Folder) throws(ServerError) {
+    if !quota.isLimited { return }
+    try quota.measure(root, store, interruption) { (id) throws(ServerError) in try self.joined(id, store) }
+  }
+
+  package func lookAgain() -> [String] {
+    do throws(ServerError) {
+      let now = try Folder(path)
+      let (there, ours) = (try now.status(), try root.status())
+      if there.st_dev == ours.st_dev && there.st_ino == ours.st_ino { return [] }
+      var found = ["\(path) is another folder now: it is served from here on, and unfinished uploads start again"]
+      try own.withLock { (own) throws(ServerError) in
+        if own != nil {
+          let fresh = try StateFolder(in: now, path)
+          forgetUploads()
+          found += try takeUp(fresh.folder)
+          own = fresh
+        }
+        opened.withLock { $0 = now }
+      }
+      if let store { try measure(store) }
+      return found
+    } catch {
+      // There is no such folder now, or it cannot be used: it is looked at again.
+      return []
     }
+  }
+
+  /// Forgets what is known of the uploads in a folder that is not there any more.
+  func forgetUploads() {
+    saved.store(0, ordering: .relaxed)
+    claims.withLock { $0 = Claims() }
+    finished.withLock { $0.removeAll() }
+    quota.forgetUploads()
   }
 
   /// Damage found when the store was opened, and what was done about it: one line each.

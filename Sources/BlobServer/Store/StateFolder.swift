@@ -61,10 +61,7 @@ extension FileStore {
     try own.withLock { (own) throws(ServerError) in
       guard let old = own, try !old.isIn(root) else { return }
       own = try StateFolder(in: root, path)
-      saved.store(0, ordering: .relaxed)
-      claims.withLock { $0 = Claims() }
-      finished.withLock { $0.removeAll() }
-      quota.forgetUploads()
+      forgetUploads()
     }
   }
 }

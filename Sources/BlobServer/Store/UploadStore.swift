@@ -95,6 +95,11 @@ package protocol UploadStore: Sendable {
   /// all its bytes whose client has not said that it ends is not complete.
   func complete() -> [UploadRecord]
 
+  /// Uses the folder or disk that has taken the place of the one that was opened, for example a card that was inserted
+  /// again. Unfinished uploads of the old one are lost. Returns lines for the operator; empty: nothing has changed. Blocks
+  /// as long as the file system does.
+  func lookAgain() -> [String]
+
   /// Interrupts running comparisons, which then throw 503; their uploads stay resumable.
   func interrupt()
 

@@ -122,8 +122,9 @@ struct ServeCommand: Command {
   func run() async -> ExitStatus {
     warnOfOpenKey()
     do throws(ServerError) {
-      let options = options
-      let server = try await BlockingPool.shared.run { () throws(ServerError) in try Server(options) }
+      var options = options
+      options.notice = { Console.error.write("fullbore serve: warning: \(shown($0))\n") }
+      let server = try await BlockingPool.shared.run { [options] () throws(ServerError) in try Server(options) }
       // Before the URL is printed: a program that reads it may send a signal at once.
       let interruptions = Signals.interruptions()
       Console.output.write("\(server.url)\n")
