@@ -30,7 +30,7 @@ def main():
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--with", dest="rivals", action="append", default=[], choices=["rclone"])
     parser.add_argument("--shape", dest="shapes", action="append", choices=list(shapes.SHAPES), metavar="MBITxRTT")
-    parser.add_argument("--dialect", dest="dialects", action="append", choices=list(shapes.DIALECTS))
+    parser.add_argument("--protocol", dest="protocols", action="append", choices=list(shapes.PROTOCOLS))
     parser.add_argument("--work", dest="works", action="append", choices=["large", "small"])
     parser.add_argument("--list", action="store_true")
     o = parser.parse_intermixed_args()

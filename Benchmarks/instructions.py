@@ -29,7 +29,7 @@ def count(command, journal):
 
 
 # The cost of a file of 50 KiB is the difference between many and few files, for each of these cases.
-DIALECTS = ("tus", "resumable", "form")
+PROTOCOLS = ("tus", "resumable", "form")
 
 
 def works(hole, secure, ours):
@@ -45,11 +45,11 @@ def works(hole, secure, ours):
         "64 MiB": [*push, large, f"put+{hole.url}/up/"],
         "64 MiB, TLS": [*push, "--cacert", secure.certificate, large, f"put+{secure.url}/up/"],
     }
-    for dialect in DIALECTS:
+    for protocol in PROTOCOLS:
         for data, count in ((few, "100"), (many, "1,000")):
             # Each count uses a new folder, because files that already exist there are another kind of work.
-            url = f"{dialect}+{ours.url}/{dialect}{count}-%d/"
-            counted[f"{count} x 50 KiB, {dialect}"] = [*push, f"{data.folder}/", url]
+            url = f"{protocol}+{ours.url}/{protocol}{count}-%d/"
+            counted[f"{count} x 50 KiB, {protocol}"] = [*push, f"{data.folder}/", url]
     return counted
 
 
@@ -72,7 +72,7 @@ def measured(known):
         Server([FULLBORE, "serve", folder, "--listen", "127.0.0.1:0"]) as ours,
     ):
         counts = {name: least(command, known.get(name)) for name, command in works(hole, secure, ours).items()}
-    for suffix in ("", *(f", {dialect}" for dialect in DIALECTS)):
+    for suffix in ("", *(f", {protocol}" for protocol in PROTOCOLS)):
         difference = counts[f"1,000 x 50 KiB{suffix}"] - counts[f"100 x 50 KiB{suffix}"]
         counts[f"a file of 50 KiB{suffix}"] = round(difference / 900, 3)
     return counts

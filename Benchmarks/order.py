@@ -44,8 +44,8 @@ def works(plain, secure, ours):
     yield ["--version"]
     for data in (few, photos, film):
         source = f"{data.folder}/"
-        for dialect, folder in (("put", "up"), ("tus", "files")):
-            yield [*push, source, f"{dialect}+{plain.url}/{folder}/"]
+        for protocol, folder in (("put", "up"), ("tus", "files")):
+            yield [*push, source, f"{protocol}+{plain.url}/{folder}/"]
         yield [*push, "--cacert", secure.certificate, source, f"put+{secure.url}/up/"]
         # S3 lists the parts of a film, which the server that discards everything cannot do.
         if data is not film:

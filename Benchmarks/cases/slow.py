@@ -17,10 +17,10 @@ def slow(o, title, data, share):
             "fullbore (IETF)": [FULLBORE, "push", "--quiet", f"{data.folder}/", f"resumable+{link.url}/files/"]}
         rounds(result, {k: bind(k, c, data, hole.url) for k, c in clients.items()}, o.rounds)
     against_link(result, data.bytes, mbit, rtt_ms)
-    for client, dialect in (("fullbore", "tus"), ("fullbore (IETF)", "IETF")):
-        result.goal(f"{dialect}: share of the ideal time", result.median(client, "ideal"), ">=", share, " %")
-        result.goal(f"{dialect}: requests a file", result.median(client, "requests_per_file"), "<=", 1)
-        result.goal(f"{dialect}: connections", result.median(client, "connections"), "<=", 64)
+    for client, protocol in (("fullbore", "tus"), ("fullbore (IETF)", "IETF")):
+        result.goal(f"{protocol}: share of the ideal time", result.median(client, "ideal"), ">=", share, " %")
+        result.goal(f"{protocol}: requests a file", result.median(client, "requests_per_file"), "<=", 1)
+        result.goal(f"{protocol}: connections", result.median(client, "connections"), "<=", 64)
     own_costs(result)
     return result
 
@@ -59,17 +59,17 @@ def slow_pipe(o):
     path, result = data.paths()[0], Result(f"a pipe of {size // MiB} MiB, {rtt_ms} ms round trip, {mbit} Mbit/s")
     folder = SHM / "pipe"
     with harness.serve(folder) as ours, harness.slowlink(ours.url, rtt_ms, mbit) as link:
-        def push(label, dialect, *options):
+        def push(label, protocol, *options):
             command = [FULLBORE, "push", "--quiet", "--header", f"Host: {ours.url.split('//')[1]}", *options, "-",
-                       f"{dialect}{link.url}/film.mov"]
+                       f"{protocol}{link.url}/film.mov"]
             line = f"cat '{path}' | " + " ".join(f"'{word}'" for word in command)
             try:
                 return measure(label, ["bash", "-c", line], data.bytes)
             finally:
                 (folder / "film.mov").unlink(missing_ok=True)
 
-        clients = {label: lambda label=label, dialect=dialect: push(label, dialect)
-                   for label, dialect in (("fullbore", ""), ("fullbore (tus)", "tus+"))}
+        clients = {label: lambda label=label, protocol=protocol: push(label, protocol)
+                   for label, protocol in (("fullbore", ""), ("fullbore (tus)", "tus+"))}
         rounds(result, clients, o.rounds)
     against_link(result, size, mbit, rtt_ms)
     result.goal("share of the ideal time", result.median("fullbore", "ideal"), ">=", 94, " %")

@@ -58,9 +58,9 @@ struct ProtocolCheckContext: Sendable {
     self.transport = CountingTransport(
       transport ?? SocketTransport(.init(connections: 8, noProgress: .seconds(10), finishing: .seconds(10))))
     self.peer = peer
-    limits = try await fixture.dialect.discover(
+    limits = try await fixture.uploadProtocol.discover(
       UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil),
-      UploadContext(transport: self.transport, endpoint: peer.endpoint, traits: fixture.dialect.traits)
+      UploadContext(transport: self.transport, endpoint: peer.endpoint, traits: fixture.uploadProtocol.traits)
     ).limits
   }
 
@@ -79,7 +79,7 @@ struct ProtocolCheckContext: Sendable {
       endpoint = HTTPURL("http://127.0.0.1:\(proxy.port)\(endpoint.path)")!
     }
     var uploader = Uploader(
-      UploadDestination(endpoint: endpoint, dialect: fixture.dialect, limits: limits, headers: headers),
+      UploadDestination(endpoint: endpoint, uploadProtocol: fixture.uploadProtocol, limits: limits, headers: headers),
       transport: transport, journal: journal,
       retry: RetryPolicy(retries: retries, first: .milliseconds(1), longest: .milliseconds(50)),
       partSize: fixture.partSize)

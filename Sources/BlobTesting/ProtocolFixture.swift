@@ -7,7 +7,7 @@ import Blobs
 /// A capability that the protocol lacks is declared here, and the checks verify that it is missing.
 public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var name: String
-  public var dialect: any UploadProtocol
+  public var uploadProtocol: any UploadProtocol
   /// Bytes of a part; nil lets the protocol decide.
   public var partSize: Int64?
   /// Concurrent parts of one source from 100,000 bytes on; 1 sends one after the other.
@@ -33,12 +33,13 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
   public var description: String { name }
 
   public init(
-    _ name: String, _ dialect: any UploadProtocol, partSize: Int64? = nil, partsAtOnce: Int = 1, wholeUpTo: Int64,
+    _ name: String, _ uploadProtocol: any UploadProtocol, partSize: Int64? = nil, partsAtOnce: Int = 1,
+    wholeUpTo: Int64,
     resumes: Bool = true, takesUnknownLength: Bool = true, noticesChanges: Bool = false, overhead: Int64 = 0,
     makePeer: @escaping @Sendable () throws -> any ProtocolPeer = { try ServedFolder() }
   ) {
     self.name = name
-    self.dialect = dialect
+    self.uploadProtocol = uploadProtocol
     self.partSize = partSize
     self.partsAtOnce = partsAtOnce
     self.wholeUpTo = wholeUpTo

@@ -23,7 +23,7 @@ extension UploadDestination {
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
     let offer = try await patiently { () async throws(UploadError) in try await discovery.discover(target, context) }
     var destination = UploadDestination(
-      endpoint: endpoint, dialect: offer.uploadProtocol, limits: offer.limits, headers: headers)
+      endpoint: endpoint, uploadProtocol: offer.uploadProtocol, limits: offer.limits, headers: headers)
     destination.credentials = credentials
     destination.acquaintance.existing.note(tellsDigests: observed.wantsDigests)
     if observed.hasAnswered { destination.acquaintance.noteAnswer() }

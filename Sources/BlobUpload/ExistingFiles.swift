@@ -73,7 +73,7 @@ extension Uploader {
     if try await !isThere(target, location: location) { return nil }
     let whole = BlobSlice(source, length: info.length, validator: info.validator)
     let isSame = try await patiently("\(target.path)") { () async throws(UploadError) in
-      try await destination.dialect.hasSameBytes(as: whole, target, context())
+      try await destination.uploadProtocol.hasSameBytes(as: whole, target, context())
     }
     guard let isSame else { return .length }
     return isSame ? .digest : nil

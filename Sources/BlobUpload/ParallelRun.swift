@@ -131,7 +131,7 @@ struct ParallelRun {
 
   private func send(_ part: UploadPart) async -> Result<HTTPURL, UploadError> {
     var one = engine.uploader
-    one.destination.dialect = concatenation.ofParts
+    one.destination.uploadProtocol = concatenation.ofParts
     // The part is created without content, so that its URL is known before its first byte and an interrupted part can
     // be resumed.
     one.destination.limits.firstPart = 0

@@ -70,7 +70,7 @@ struct PartSender: Sendable {
     if part.start < source.first { throw source.lost(from: part.start) }
     try await source.skip(to: part.start, validator)
     let body = BlobSlice(source.source, start: part.start, length: part.length, validator: validator)
-    switch try await uploader.destination.dialect.send(part, body, to: session, with) {
+    switch try await uploader.destination.uploadProtocol.send(part, body, to: session, with) {
     case .receipt(let receipt, _):
       if receipt.number == part.number, receipt.held == part.length { return receipt }
       throw UploadError(

@@ -38,15 +38,15 @@ struct PipeRun {
   }
 
   private var uploader: Uploader { _read { yield engine.uploader } }
-  private var dialect: any UploadProtocol { uploader.destination.dialect }
+  private var uploadProtocol: any UploadProtocol { uploader.destination.uploadProtocol }
 
   mutating func run() async throws(UploadError) -> UploadResult {
     var failures = FailureCount()
     var bounds = RecoveryBounds()
     while true {
       let created = try await uploader.patiently("\(target.path)") {
-        [dialect, target, context] () async throws(UploadError) in
-        try await dialect.create(target, first: nil, context)
+        [uploadProtocol, target, context] () async throws(UploadError) in
+        try await uploadProtocol.create(target, first: nil, context)
       }
       guard case .parts(_, var session) = created else {
         if case .finished(let result) = created {
@@ -84,8 +84,8 @@ struct PipeRun {
     }
     isSent = true
     var result = try await uploader.patiently("\(target.path)") {
-      [dialect, receipts, context] () async throws(UploadError) in
-      try await dialect.complete(session, receipts, context)
+      [uploadProtocol, receipts, context] () async throws(UploadError) in
+      try await uploadProtocol.complete(session, receipts, context)
     }
     try StoredCheck(target: target, length: offset, sent: receipts.reduce(0) { $0 + $1.held }).check(result)
     progress.settle(at: offset)
@@ -117,8 +117,8 @@ struct PipeRun {
     var uploader = uploader
     uploader.retry.retries = min(uploader.retry.retries, 2)
     do throws(UploadError) {
-      try await uploader.patiently("\(target.path)") { [dialect, context] () async throws(UploadError) in
-        try await dialect.abort(session, context)
+      try await uploader.patiently("\(target.path)") { [uploadProtocol, context] () async throws(UploadError) in
+        try await uploadProtocol.abort(session, context)
       }
     } catch {
       return

@@ -22,11 +22,11 @@ extension Uploader {
     do throws(UploadError) {
       try await patiently("\(target.path)") { () async throws(UploadError) in
         let context = context()
-        place = try await destination.dialect.place(of: target, location: location, context)
+        place = try await destination.uploadProtocol.place(of: target, location: location, context)
         try await context.compare(expected, with: place)
       }
     } catch {
-      throw destination.dialect.judge(readingBack: error, location: location)
+      throw destination.uploadProtocol.judge(readingBack: error, location: location)
     }
     return place
   }

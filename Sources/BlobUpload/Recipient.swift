@@ -15,15 +15,15 @@ struct Recipient: Sendable {
   /// Part of the key of a file in the journal, and of a file whose own URL is the endpoint.
   let ofFile, ofFileAtOwnURL: String?
 
-  init(_ endpoint: HTTPURL, _ dialect: (any UploadProtocol)?, _ headers: HTTPHeaders) {
+  init(_ endpoint: HTTPURL, _ uploadProtocol: (any UploadProtocol)?, _ headers: HTTPHeaders) {
     var words: [String] = []
     if let query = Self.significant(endpoint.query) { words.append("query \(query)") }
-    let decides = dialect?.traits.recipient
+    let decides = uploadProtocol?.traits.recipient
     words += decides ?? []
     // The file need not be the one of that name in the folder.
     if decides != nil, words.isEmpty { words = ["form"] }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
-    let posts = dialect?.traits.postsToEndpoint == true
+    let posts = uploadProtocol?.traits.postsToEndpoint == true
     let path = isFolder || !posts ? [] : [Self.word(ofPath: endpoint.normalized.path)]
     let digest = Self.digest(of: (path + words).map(\.utf8))
     // A form contains the file's own name, wherever it is posted to.

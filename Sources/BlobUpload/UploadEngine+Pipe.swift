@@ -73,7 +73,7 @@ extension UploadEngine {
   private func finished(_ session: UploadSession, _ target: UploadTarget) async throws(UploadError) -> UploadResult? {
     do {
       let held = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
-        try await uploader.destination.dialect.held(by: session, context())
+        try await uploader.destination.uploadProtocol.held(by: session, context())
       }
       if case .finished(let result) = held {
         try StoredCheck(target: target, length: nil, sent: nil).check(result)

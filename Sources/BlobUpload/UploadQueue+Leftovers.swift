@@ -7,7 +7,7 @@ extension UploadQueue {
   func deleteLeftover(_ old: JournalEntry) async -> Bool {
     guard let session = old.sessionWithParts else { return true }
     // This protocol cannot use a session of another one.
-    guard old.destination.protocolName == uploader.destination.dialect.name else {
+    guard old.destination.protocolName == uploader.destination.uploadProtocol.name else {
       journal.released(old.id)
       return true
     }

@@ -60,7 +60,7 @@ extension UploadRun {
     let held = parts?.held ?? [:]
     let missing = planned.filter { held[$0.number] == nil }
     if missing.isEmpty {
-      return try await dialect.complete(session, planned.compactMap { held[$0.number] }, context)
+      return try await uploadProtocol.complete(session, planned.compactMap { held[$0.number] }, context)
     }
     let sender = PartSender(
       engine: engine, source: source, validator: info.validator, session: session, context: context,

@@ -91,7 +91,7 @@ final class UploadRun {
 
   var info: BlobInfo { _read { yield source.info } }
   var uploader: Uploader { _read { yield engine.uploader } }
-  var dialect: any UploadProtocol { _read { yield engine.uploader.destination.dialect } }
+  var uploadProtocol: any UploadProtocol { _read { yield engine.uploader.destination.uploadProtocol } }
 
   /// The part plan from the server's limits, the body size that gets through, and the capacity of the spool.
   var plan: PartPlan { Self.plan(engine.uploader, source, info, session) }
@@ -141,13 +141,15 @@ final class UploadRun {
       case .from(let offset): return try await take(.upTo(offset, session))
       case .givenUp: return nil
       }
-      let held = try await dialect.held(by: session, context)
+      let held = try await uploadProtocol.held(by: session, context)
       unknownCreations.noteAnswer()
       if let doubted, try await !stillHas(doubted, held, session) { return nil }
       return try await take(held)
     }
     if parts != nil { return try await stepParts(session) }
-    guard let next = try await next(from: offset) else { return try await dialect.complete(session, [], context) }
+    guard let next = try await next(from: offset) else {
+      return try await uploadProtocol.complete(session, [], context)
+    }
     try checkPartCount(next)
     let told = try await rememberEnd(session)
     // Only reading can find the end of a source of unknown length. The last part extends to the end of the source: the
@@ -244,13 +246,13 @@ final class UploadRun {
   private func send(_ part: Part, _ body: BlobSlice, to session: UploadSession) async throws(UploadError) -> Sent {
     tracker.begin(at: part.start)
     defer { noteSent(from: part.start, atMost: attempted) }
-    return try await dialect.send(part, body, to: session, context)
+    return try await uploadProtocol.send(part, body, to: session, context)
   }
 
   private func create(with first: FirstPart?) async throws(UploadError) -> Held {
     tracker.begin(at: 0)
     defer { noteSent(from: 0, atMost: attempted) }
-    return try await dialect.create(target, first: first, context)
+    return try await uploadProtocol.create(target, first: first, context)
   }
 
   private func take(_ held: Held) async throws(UploadError) -> UploadResult? {

@@ -40,7 +40,7 @@ extension UploadDestination {
   /// What the journal keeps of this destination.
   package func journaled(overwrite: Bool) -> JournalDestination {
     JournalDestination(
-      endpoint: endpoint.text, protocolName: dialect.name, overwrite: overwrite, recipient: journaledRecipient,
+      endpoint: endpoint.text, protocolName: uploadProtocol.name, overwrite: overwrite, recipient: journaledRecipient,
       account: journaledAccount)
   }
 }

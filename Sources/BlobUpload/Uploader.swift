@@ -83,7 +83,7 @@ public struct Uploader: Sendable {
   /// tried again.
   @discardableResult
   public func discard(_ session: UploadSession) async -> Bool {
-    do { try await destination.dialect.abort(session, context()) } catch { return error.refusesDeletion }
+    do { try await destination.uploadProtocol.abort(session, context()) } catch { return error.refusesDeletion }
     return true
   }
 
@@ -92,13 +92,13 @@ public struct Uploader: Sendable {
   /// name.
   func hasWhole(_ session: UploadSession) async -> Bool {
     if destination.traits.leavesTemporaryFiles { return false }
-    return await destination.dialect.hasWhole(session, context())
+    return await destination.uploadProtocol.hasWhole(session, context())
   }
 
   /// Whether the server still has the file that was uploaded earlier.
   public func isThere(_ target: UploadTarget, location: String?) async throws(UploadError) -> Bool {
     try await patiently("\(target.path)") { () async throws(UploadError) in
-      try await destination.dialect.isThere(target, location: location, context())
+      try await destination.uploadProtocol.isThere(target, location: location, context())
     }
   }
 
@@ -117,8 +117,8 @@ public struct Uploader: Sendable {
 public struct UploadDestination: Sendable {
   /// The URL that the user gave.
   public var endpoint: HTTPURL
-  public var dialect: any UploadProtocol {
-    didSet { (traits, recipient) = (dialect.traits, Recipient(endpoint, dialect, headers)) }
+  public var uploadProtocol: any UploadProtocol {
+    didSet { (traits, recipient) = (uploadProtocol.traits, Recipient(endpoint, uploadProtocol, headers)) }
   }
   public private(set) var traits: UploadTraits
   var recipient: Recipient
@@ -126,7 +126,7 @@ public struct UploadDestination: Sendable {
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
   public var headers: HTTPHeaders {
     didSet {
-      recipient = Recipient(endpoint, dialect, headers)
+      recipient = Recipient(endpoint, uploadProtocol, headers)
       credentials = Credentials(headers, rereading: credentials.reread)
     }
   }
@@ -136,11 +136,11 @@ public struct UploadDestination: Sendable {
   /// A query to run while files are being sent; nil: none.
   var question: DeferredProbe?
 
-  public init(endpoint: HTTPURL, dialect: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
+  public init(endpoint: HTTPURL, uploadProtocol: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
     self.endpoint = endpoint
-    self.dialect = dialect
-    traits = dialect.traits
-    recipient = Recipient(endpoint, dialect, headers)
+    self.uploadProtocol = uploadProtocol
+    traits = uploadProtocol.traits
+    recipient = Recipient(endpoint, uploadProtocol, headers)
     self.limits = limits
     self.headers = headers
     credentials = Credentials(headers)

@@ -46,7 +46,7 @@ struct PrefixTests {
     #expect(file == place.folder.appending(pathBytes: "x y".utf8))
   }
 
-  @Test(arguments: ["x", "a/b/x"]) func theOtherDialectIsFoundBelowThePrefix(_ name: String) throws {
+  @Test(arguments: ["x", "a/b/x"]) func theOtherProtocolIsFoundBelowThePrefix(_ name: String) throws {
     let server = try TestServer()
     let client = Client(server: server)
     let place = try #require(base.resolve(name))

@@ -224,7 +224,7 @@ struct TusConcatenationTests {
     #expect(server.folder.read("b") == pattern(999))
   }
 
-  @Test func partsAreNoBusinessOfTheOtherDialect() throws {
+  @Test func partsAreNoBusinessOfTheOtherProtocol() throws {
     let server = try TestServer()
     let part = try server.createPart(length: 3)
     let ietf = ("Upload-Draft-Interop-Version", "8")

@@ -7,18 +7,21 @@ import Testing
 /// One URL may be the root of a separate tree of files for each user: a file that one user has sent is not done for
 /// another.
 @Suite struct AccountTests {
-  private func destination(_ authorization: String?, _ dialect: any UploadProtocol = PlainPut()) -> UploadDestination {
+  private func destination(_ authorization: String?, _ uploadProtocol: any UploadProtocol = PlainPut())
+    -> UploadDestination
+  {
     var headers = HTTPHeaders()
     headers["Authorization"] = authorization
     return UploadDestination(
-      endpoint: HTTPURL("https://host.example/files/")!, dialect: dialect, limits: PartLimits(), headers: headers)
+      endpoint: HTTPURL("https://host.example/files/")!, uploadProtocol: uploadProtocol, limits: PartLimits(),
+      headers: headers)
   }
 
   private func basic(_ login: String) -> String { "Basic \(Base64.encode(Array(login.utf8)))" }
 
   private func kept(_ destination: UploadDestination) -> JournalDestination {
     JournalDestination(
-      endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
+      endpoint: destination.endpoint.text, protocolName: destination.uploadProtocol.name,
       recipient: destination.journaledRecipient, account: destination.journaledAccount)
   }
 
@@ -34,12 +37,14 @@ import Testing
   }
 
   @Test(arguments: ["put", "form"]) func aFileOfAnotherUserIsAnotherFile(_ name: String) {
-    let dialect: any UploadProtocol = name == "form" ? FormPost(fields: [FormField(name: "a", value: "b")]) : PlainPut()
-    let keys = ["anna:one", "bob:one", "bob:two:three"].map { intent(at: destination(basic($0), dialect)).key }
+    let uploadProtocol: any UploadProtocol =
+      name == "form" ? FormPost(fields: [FormField(name: "a", value: "b")]) : PlainPut()
+    let keys = ["anna:one", "bob:one", "bob:two:three"].map { intent(at: destination(basic($0), uploadProtocol)).key }
     #expect(keys[0] != keys[1] && keys[1] == keys[2])
-    #expect(keys[0] != intent(at: destination(nil, dialect)).key)
+    #expect(keys[0] != intent(at: destination(nil, uploadProtocol)).key)
     #expect(
-      JournalIntent.parts(ofKey: keys[0]).recipient == intent(at: destination(basic("anna:one"), dialect)).recipient)
+      JournalIntent.parts(ofKey: keys[0]).recipient
+        == intent(at: destination(basic("anna:one"), uploadProtocol)).recipient)
   }
 
   /// The bytes of these names are not UTF-8, and differ in the last byte only.

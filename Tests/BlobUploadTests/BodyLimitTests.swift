@@ -13,9 +13,10 @@ import Testing
   private func uploader(
     _ name: String, _ peer: ServedFolder, _ transport: any Transport, wholeUpTo: Int64 = 1 << 20
   ) async throws -> Uploader {
-    let dialect: any UploadProtocol = name == "tus" ? Tus(wholeUpTo: wholeUpTo) : IETFResumable(wholeUpTo: wholeUpTo)
+    let uploadProtocol: any UploadProtocol =
+      name == "tus" ? Tus(wholeUpTo: wholeUpTo) : IETFResumable(wholeUpTo: wholeUpTo)
     return Uploader(
-      try await .discover(peer.endpoint, speaking: dialect, over: SocketTransport()), transport: transport,
+      try await .discover(peer.endpoint, speaking: uploadProtocol, over: SocketTransport()), transport: transport,
       retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
   }
 
@@ -69,7 +70,7 @@ import Testing
     defer { peer.stop() }
     let bodies = Bodies(SocketTransport()) { $0 ?? 0 > 100_000 ? 413 : nil }
     var uploader = try await uploader("tus", peer, bodies)
-    uploader.destination.dialect = Tus(checksum: .sha1)
+    uploader.destination.uploadProtocol = Tus(checksum: .sha1)
     uploader.spool = SpoolOptions(memory: 600_000)
     let pattern = PatternSource(length: 1_000_000, seed: 4)
     _ = try await uploader.upload(piped(pattern), as: "stream")
@@ -88,7 +89,7 @@ import Testing
   }
 
   @Test func limitsAreFoundInFewSteps() throws {
-    let destination = UploadDestination(endpoint: host, dialect: Tus(), limits: PartLimits(firstPart: 4 << 20))
+    let destination = UploadDestination(endpoint: host, uploadProtocol: Tus(), limits: PartLimits(firstPart: 4 << 20))
     #expect(destination.shrink(below: .max, to: nil) == 64 << 20)
     #expect(destination.shrink(below: 1 << 30, to: nil) == 64 << 20, "one that was on its way before")
     #expect(destination.shrink(below: 64 << 20, to: nil) == 16 << 20)
@@ -96,7 +97,7 @@ import Testing
     #expect(destination.currentLimits.largest == 5_000_000 && destination.currentLimits.firstPart == 4 << 20)
     #expect(destination.shrink(below: 5_000_000, to: 1000) == 1000)
     #expect(destination.shrink(below: 1000, to: nil) == nil)
-    let plain = UploadDestination(endpoint: host, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    let plain = UploadDestination(endpoint: host, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     _ = plain.shrink(below: .max, to: nil)
     #expect(plain.currentLimits.firstPart == .max, "what goes in one request cannot be cut")
   }

@@ -11,8 +11,8 @@ import Testing
   func everyCheckOfABrokenProtocolFailsWithinSeconds(_ broken: Broken, _ check: ProtocolCheck) async throws {
     let gate = Gate()
     defer { gate.open() }
-    let dialect = BrokenProtocol(way: broken, gate: gate)
-    let fixture = ProtocolFixture("broken", dialect, wholeUpTo: 128 << 10, noticesChanges: true) { EmptyPeer() }
+    let uploadProtocol = BrokenProtocol(way: broken, gate: gate)
+    let fixture = ProtocolFixture("broken", uploadProtocol, wholeUpTo: 128 << 10, noticesChanges: true) { EmptyPeer() }
     let start = ContinuousClock.now
     let error = await #expect(throws: CheckFailure.self) { try await check.run(fixture, within: .milliseconds(500)) }
     #expect(ContinuousClock.now - start < .seconds(15))

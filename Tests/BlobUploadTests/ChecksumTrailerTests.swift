@@ -114,7 +114,7 @@ import Testing
       204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,checksum", "Tus-Checksum-Algorithm": "sha256"])
     let destination = try await UploadDestination.discover(
       peer.endpoint, named: nil, checksum: .sha256, over: Script(offer))
-    #expect((destination.dialect as? Tus)?.trailsChecksums == false && destination.digestsAhead)
+    #expect((destination.uploadProtocol as? Tus)?.trailsChecksums == false && destination.digestsAhead)
   }
 }
 

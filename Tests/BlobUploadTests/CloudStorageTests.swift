@@ -12,9 +12,9 @@ import Testing
   private static let length: Int64 = 100_000
 
   private func uploader(to endpoint: HTTPURL, wholeUpTo: Int64) -> Uploader {
-    let dialect = CloudStorage(wholeUpTo: wholeUpTo)
+    let uploadProtocol = CloudStorage(wholeUpTo: wholeUpTo)
     return Uploader(
-      UploadDestination(endpoint: endpoint, dialect: dialect, limits: dialect.limits),
+      UploadDestination(endpoint: endpoint, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits),
       transport: SocketTransport(.init(connections: 1)), retry: RetryPolicy(retries: 2, first: .milliseconds(1)))
   }
 
@@ -93,14 +93,14 @@ import Testing
     let peer = HTTPPeer { Lie.otherChecksum.answer($0) }
     defer { peer.stop() }
     let pattern = PatternSource(length: Self.length)
-    let dialect = CloudStorage()
+    let uploadProtocol = CloudStorage()
     let folder = peer.url.resolve("/media/")!
-    var context = UploadContext(transport: SocketTransport(), endpoint: folder, traits: dialect.traits)
+    var context = UploadContext(transport: SocketTransport(), endpoint: folder, traits: uploadProtocol.traits)
     context.source = SpooledSource(pattern, try pattern.info(Cancellation()), SpoolOptions())
     let session = UploadSession(
       state: ["url": peer.url.resolve("/upload/1")!.text, "object": "\(folder.text)a.mov", "length": "\(Self.length)"])
     do {
-      _ = try await dialect.held(by: session, context)
+      _ = try await uploadProtocol.held(by: session, context)
       Issue.record("it counts as stored")
     } catch {
       #expect(error.recovery == .restart)
@@ -193,12 +193,12 @@ import Testing
     defer { peer.stop() }
     let uploader = uploader(to: peer.endpoint, wholeUpTo: 4 << 20)
     let first = try #require(try await uploader.upload(PatternSource(length: 1000, seed: 1), as: "a.mov"))
-    let dialect = uploader.destination.dialect
-    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: dialect.traits)
+    let uploadProtocol = uploader.destination.uploadProtocol
+    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: uploadProtocol.traits)
     let target = uploader.destination.target("a.mov", length: 1000)
-    #expect(try await dialect.isThere(target, location: first.journaled, context))
+    #expect(try await uploadProtocol.isThere(target, location: first.journaled, context))
     _ = try await uploader.upload(PatternSource(length: 1000, seed: 2), as: "a.mov", overwrite: true)
-    #expect(try await !dialect.isThere(target, location: first.journaled, context))
+    #expect(try await !uploadProtocol.isThere(target, location: first.journaled, context))
   }
 
   /// Google's tools and rclone read the time under this key.
@@ -222,10 +222,10 @@ import Testing
   @Test func aWrongTokenIsAnErrorOfTheDestination() async throws {
     let peer = CloudPeer(token: "planted")
     defer { peer.stop() }
-    let dialect = CloudStorage()
-    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: dialect.traits)
+    let uploadProtocol = CloudStorage()
+    let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: uploadProtocol.traits)
     let folder = UploadTarget(endpoint: peer.endpoint, url: peer.endpoint, path: "", length: nil)
-    await #expect { _ = try await dialect.discover(folder, context) } throws: { error in
+    await #expect { _ = try await uploadProtocol.discover(folder, context) } throws: { error in
       (error as? UploadError)?.side == .destination && (error as? UploadError)?.status == 401
     }
   }

@@ -14,13 +14,16 @@ struct ContentDigestTests {
       host, named: named, checksum: checksum, over: Script(.status(204, headers)))
   }
 
-  @Test(arguments: ["put", "resumable", nil]) func aServerMustAskForThem(_ dialect: String?) async throws {
+  @Test(arguments: ["put", "resumable", nil]) func aServerMustAskForThem(_ uploadProtocol: String?) async throws {
     let limit: HTTPHeaders = ["Upload-Limit": "min-size=0"]
     var asking = limit
     asking["Want-Content-Digest"] = "sha-256=10, sha-512=0"
-    #expect(try await discover(asking, named: dialect, .sha256).dialect.name == dialect ?? "resumable")
+    #expect(
+      try await discover(asking, named: uploadProtocol, .sha256).uploadProtocol.name == uploadProtocol ?? "resumable")
     for (headers, checksum) in [(limit, Digest.Algorithm.sha256), (asking, .sha512), (asking, .sha1)] {
-      let error = await #expect(throws: UploadError.self) { try await discover(headers, named: dialect, checksum) }
+      let error = await #expect(throws: UploadError.self) {
+        try await discover(headers, named: uploadProtocol, checksum)
+      }
       #expect(error?.side == .destination && error?.recovery == .giveUp)
       #expect(error?.message.contains("--verify") == true, "\(error as Any)")
     }
@@ -28,13 +31,13 @@ struct ContentDigestTests {
 
   /// A gateway may answer for the server, which says nothing about digests.
   @Test(arguments: ["put", "resumable", nil], [429, 502, 503, 504])
-  func aServerThatIsAbsentForAMomentIsAskedAgain(_ dialect: String?, _ status: Int) async throws {
+  func aServerThatIsAbsentForAMomentIsAskedAgain(_ uploadProtocol: String?, _ status: Int) async throws {
     let script = Script { number, _ throws(TransportError) in
       number == 0
         ? .status(status, ["Retry-After": "0"])
         : .status(204, ["Upload-Limit": "min-size=0", "Want-Content-Digest": "sha-256=10"])
     }
-    _ = try await UploadDestination.discover(host, named: dialect, checksum: .sha256, over: script)
+    _ = try await UploadDestination.discover(host, named: uploadProtocol, checksum: .sha256, over: script)
     #expect(script.methods == ["OPTIONS", "OPTIONS"])
   }
 

@@ -20,10 +20,11 @@ import Testing
   }
 
   private func push(
-    from proxy: ChaosProxy, to served: ServedFolder, _ dialect: String, retries: Int = 8
+    from proxy: ChaosProxy, to served: ServedFolder, _ uploadProtocol: String, retries: Int = 8
   ) async throws -> Outcomes {
     let desk = try await Desk()
-    let destination = try await UploadDestination.discover(served.endpoint, named: dialect, over: SocketTransport())
+    let destination = try await UploadDestination.discover(
+      served.endpoint, named: uploadProtocol, over: SocketTransport())
     var uploader = Uploader(
       destination, transport: SocketTransport(), journal: desk.journal, retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
@@ -33,7 +34,7 @@ import Testing
       source: source, info: info, identity: "http://media.example/film.mov",
       target: destination.target("film.mov", length: info.length))
     let id = try await desk.journal.destinationID(
-      JournalDestination(endpoint: destination.endpoint.text, protocolName: dialect))
+      JournalDestination(endpoint: destination.endpoint.text, protocolName: uploadProtocol))
     let left = Mutex<[UploadItem]?>([item])
     let outcomes = Outcomes()
     try await UploadQueue(uploader, journal: desk.journal, destinationID: id).run(
@@ -42,12 +43,13 @@ import Testing
   }
 
   /// The download of the first version is interrupted, and the second arrives without any byte of the first.
-  @Test(arguments: ["put", "tus", "resumable"]) func aDownloadThatIsCutBeginsAnew(_ dialect: String) async throws {
+  @Test(arguments: ["put", "tus", "resumable"]) func aDownloadThatIsCutBeginsAnew(_ uploadProtocol: String) async throws
+  {
     let server = server([3_000_000, 2_000_000])
     defer { server.stop() }
     let proxy = ChaosProxy(to: server.port, .init([.cutDown(after: 1_500_000)]))
     let served = try ServedFolder()
-    let outcomes = try await push(from: proxy, to: served, dialect)
+    let outcomes = try await push(from: proxy, to: served, uploadProtocol)
     #expect(outcomes.sent == 1, "\(String(describing: outcomes.error("film.mov")))")
     #expect(served.contents(of: "film.mov") == PatternSource(length: 2_000_000, seed: 1).bytes(count: 2_000_000))
     #expect(server.requests.count == 2)

@@ -38,14 +38,14 @@ import Testing
   }
 
   @Test(arguments: [true, false], ["put", "tus"])
-  func whateverArrivesWasAVersionOfItsRow(_ hasVersionColumn: Bool, _ dialect: String) async throws {
+  func whateverArrivesWasAVersionOfItsRow(_ hasVersionColumn: Bool, _ uploadProtocol: String) async throws {
     let scratch = try ScratchFolder()
     let file = scratch.path.appending("media.sqlite")
     let table = SQLiteBlobTable(file, table: "media", column: "bytes", version: hasVersionColumn ? "version" : nil)
     let churn = try DatabaseChurn(file, rows: Self.names, content: Self.content)
     let server = try ServedFolder()
     let transport = SocketTransport()
-    let destination = try await UploadDestination.discover(server.endpoint, named: dialect, over: transport)
+    let destination = try await UploadDestination.discover(server.endpoint, named: uploadProtocol, over: transport)
     let uploader = Uploader(destination, transport: transport)
 
     var arrived: [Int64] = []

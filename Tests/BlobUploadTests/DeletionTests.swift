@@ -10,9 +10,10 @@ import Testing
 @Suite struct DeletionTests {
   private let session = UploadSession(state: ["url": "\(host)up/1", "length": "1000"])
 
-  private func failure(_ dialect: any UploadProtocol, _ script: Script) async -> UploadError? {
+  private func failure(_ uploadProtocol: any UploadProtocol, _ script: Script) async -> UploadError? {
     do throws(UploadError) {
-      try await dialect.abort(session, UploadContext(transport: script, endpoint: host, traits: dialect.traits))
+      try await uploadProtocol.abort(
+        session, UploadContext(transport: script, endpoint: host, traits: uploadProtocol.traits))
       return nil
     } catch {
       return error
@@ -71,7 +72,7 @@ import Testing
     let page = HTTPResponse(
       head: HTTPHead(status: 200, headers: ["Content-Type": "text/html; charset=utf-8"]), body: Array("<html>".utf8))
     let signer = S3Signer(S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s"), region: "us-east-1")
-    let dialect: any UploadProtocol =
+    let uploadProtocol: any UploadProtocol =
       switch name {
       case "tus": Tus()
       case "s3": S3Multipart(bucketPath: "/in/", signer: signer)
@@ -81,7 +82,8 @@ import Testing
     session.state["id"] = "1"
     let script = Script(page)
     do throws(UploadError) {
-      try await dialect.abort(session, UploadContext(transport: script, endpoint: host, traits: dialect.traits))
+      try await uploadProtocol.abort(
+        session, UploadContext(transport: script, endpoint: host, traits: uploadProtocol.traits))
       Issue.record("a page was taken for a deletion")
     } catch {
       #expect(error.side == .file && error.message.contains("with a page, which does not say that it is deleted"))

@@ -16,10 +16,10 @@ final class Desk: Sendable {
   }
 
   func queue(
-    _ transport: any Transport, _ dialect: any UploadProtocol = PlainPut(), partSize: Int64? = nil,
+    _ transport: any Transport, _ uploadProtocol: any UploadProtocol = PlainPut(), partSize: Int64? = nil,
     knowsHost: Bool = true
   ) -> UploadQueue {
-    var uploader = uploader(dialect, transport, partSize: partSize, knowsHost: knowsHost)
+    var uploader = uploader(uploadProtocol, transport, partSize: partSize, knowsHost: knowsHost)
     uploader.journal = journal
     return UploadQueue(uploader, journal: journal, destinationID: 0)
   }
@@ -32,7 +32,7 @@ final class Desk: Sendable {
     var queue = queue
     do {
       queue.destinationID = try await journal.destinationID(
-        JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.dialect.name))
+        JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.uploadProtocol.name))
     } catch {
       throw UploadError(journal: error)
     }

@@ -11,7 +11,7 @@ import Testing
   @Test func ourServerSpeaksTus() async throws {
     let peer = try ServedFolder { $0.maxSize = 12_345 }
     let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: SocketTransport())
-    #expect(found.dialect is Tus)
+    #expect(found.uploadProtocol is Tus)
     #expect(found.limits.total == 12_345)
     #expect(!found.limits.needsLength)
     let error = await Uploader(found, transport: SocketTransport()).failure(of: 12_346)
@@ -22,7 +22,7 @@ import Testing
   func anyOtherServerIsTakenToTakePut(status: String) async throws {
     let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")])
     let url = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/"))
-    #expect(try await UploadDestination.discover(url, named: nil, over: SocketTransport()).dialect is PlainPut)
+    #expect(try await UploadDestination.discover(url, named: nil, over: SocketTransport()).uploadProtocol is PlainPut)
     #expect(String(decoding: peer.seen.received[0], as: UTF8.self).hasPrefix("OPTIONS / "))
     let error = await #expect(throws: UploadError.self) {
       _ = try await UploadDestination.discover(url, named: "tus", over: SocketTransport())
@@ -32,7 +32,7 @@ import Testing
 
   @Test func tusWithoutCreationWithUploadIsNotTakenUnasked() async throws {
     let script = Script(.status(204, ["Tus-Version": "0.2.2, 1.0.0", "Tus-Extension": "creation"]))
-    #expect(try await UploadDestination.discover(host, named: nil, over: script).dialect is PlainPut)
+    #expect(try await UploadDestination.discover(host, named: nil, over: script).uploadProtocol is PlainPut)
     let named = try await UploadDestination.discover(host, named: "tus", over: script)
     #expect(named.limits.firstPart == 0)
     #expect(named.limits.needsLength)
@@ -66,7 +66,7 @@ import Testing
     }
     let begin = ContinuousClock.now
     let found = try await UploadDestination.discover(host, named: named, over: script)
-    #expect(found.dialect.name == named ?? "tus")
+    #expect(found.uploadProtocol.name == named ?? "tus")
     #expect(script.methods == ["OPTIONS", "OPTIONS"])
     #expect(ContinuousClock.now - begin >= .seconds(1))
   }

@@ -13,7 +13,7 @@ import Testing
   private static let names = ["tus", "resumable"]
   private static let length: Int64 = 100 << 20
 
-  private func dialect(_ name: String) -> any UploadProtocol {
+  private func uploadProtocol(_ name: String) -> any UploadProtocol {
     name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable(wholeUpTo: 0)
   }
 
@@ -36,7 +36,7 @@ import Testing
         return .holding(min(Self.length, offset + 40 << 20), of: Self.length, name)
       }
     }
-    let queue = desk.queue(script, dialect(name), partSize: 40 << 20)
+    let queue = desk.queue(script, uploadProtocol(name), partSize: 40 << 20)
     let first = try await desk.run(queue, ["a"], length: Self.length)
     #expect(first.error("a") != nil)
     isFirstRun.withLock { $0 = false }
@@ -71,10 +71,10 @@ import Testing
       default: return isFirst ? .status(503) : .holding(Self.length, of: Self.length, name)
       }
     }
-    _ = try await desk.run(desk.queue(script, dialect(name)), ["a"], length: Self.length)
+    _ = try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length)
     isFirstRun.withLock { $0 = false }
     let count = script.methods.count
-    #expect(try await desk.run(desk.queue(script, dialect(name)), ["a"], length: Self.length).sent == 1)
+    #expect(try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length).sent == 1)
     #expect(Array(script.methods.dropFirst(count)) == ["HEAD"])
   }
 

@@ -14,31 +14,31 @@ import Testing
   private let names = ["empty", "small", "medium", "second", "large"]
 
   private func queue(
-    _ desk: Desk, _ peer: ServedFolder, _ dialect: String?, checksum: Digest.Algorithm? = nil
+    _ desk: Desk, _ peer: ServedFolder, _ uploadProtocol: String?, checksum: Digest.Algorithm? = nil
   ) async throws -> (UploadQueue, Recorder) {
     let recorder = Recorder(SocketTransport())
     var queue = desk.queue(recorder)
     queue.uploader.destination = try await UploadDestination.discover(
-      peer.endpoint, named: dialect, checksum: checksum, asksForNames: true, over: recorder)
+      peer.endpoint, named: uploadProtocol, checksum: checksum, asksForNames: true, over: recorder)
     queue.jobs = 1
     return (queue, recorder)
   }
 
   @Test(arguments: [nil, "tus", "resumable", "put"])
-  func aNewJournalSendsNothingAgain(_ dialect: String?) async throws {
+  func aNewJournalSendsNothingAgain(_ uploadProtocol: String?) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let firstDesk = try await Desk()
-    let (queue, recorder) = try await queue(firstDesk, peer, dialect)
+    let (queue, recorder) = try await queue(firstDesk, peer, uploadProtocol)
     #expect(try await firstDesk.run(queue, names, lengths: Self.lengths).sent == names.count)
     // A PUT without a modification time needs a query that confirms it, once per folder. An empty file cannot confirm
     // it.
-    let confirmations = dialect == "put" ? 2 : 0
+    let confirmations = uploadProtocol == "put" ? 2 : 0
     #expect(
       recorder.count("HEAD") <= 1 + confirmations, "a new tree is not asked for, but for its one large file")
 
     let desk = try await Desk()
-    let (again, second) = try await self.queue(desk, peer, dialect)
+    let (again, second) = try await self.queue(desk, peer, uploadProtocol)
     let outcomes = try await desk.run(again, names, lengths: Self.lengths)
     for (name, length) in zip(names, Self.lengths) {
       guard case .sent(let result, from: let start) = outcomes[name] else {
@@ -54,14 +54,14 @@ import Testing
   }
 
   @Test(arguments: [nil, "tus", "resumable", "put"])
-  func otherBytesOfTheSameLengthAreRefused(_ dialect: String?) async throws {
+  func otherBytesOfTheSameLengthAreRefused(_ uploadProtocol: String?) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let desk = try await Desk()
-    let (queue, _) = try await queue(desk, peer, dialect)
+    let (queue, _) = try await queue(desk, peer, uploadProtocol)
     #expect(try await desk.run(queue, ["large"], length: 5 << 20).sent == 1)
     let other = try await Desk()
-    let (again, _) = try await self.queue(other, peer, dialect)
+    let (again, _) = try await self.queue(other, peer, uploadProtocol)
     let outcomes = try await other.run(again, ["large"], length: 5 << 20, seed: 7)
     #expect(outcomes.error("large")?.status == 409, "\(String(describing: outcomes["large"]))")
     #expect(peer.contents(of: "large") == PatternSource(length: 5 << 20).bytes(count: 5 << 20))
@@ -69,13 +69,14 @@ import Testing
 
   /// The journal alone is not sufficient: only a digest, or the bytes, show that the name has other bytes.
   @Test(arguments: [nil, "tus", "resumable", "put"])
-  func aCheckComparesDigestsWhereTheServerTellsThem(_ dialect: String?) async throws {
+  func aCheckComparesDigestsWhereTheServerTellsThem(_ uploadProtocol: String?) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let desk = try await Desk()
-    var (queue, _) = try await queue(desk, peer, dialect)
+    var (queue, _) = try await queue(desk, peer, uploadProtocol)
     #expect(try await desk.run(queue, ["same", "other"]).sent == 2)
-    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    let put = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     _ = try await Uploader(put, transport: SocketTransport()).upload(
       PatternSource(length: 1000, seed: 1), as: "other", overwrite: true)
     queue.check = true
@@ -92,7 +93,8 @@ import Testing
     defer { peer.stop() }
     let length: Int64 = 5 << 20
     if isThere {
-      let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+      let put = UploadDestination(
+        endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
       _ = try await Uploader(put, transport: SocketTransport()).upload(PatternSource(length: length, seed: 7), as: "a")
     }
     let desk = try await Desk()
@@ -118,7 +120,8 @@ import Testing
   @Test func aServerTellsTheDigestOfWhatItWasNotToldOne() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    let put = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     let source = PatternSource(length: 100_000)
     _ = try await Uploader(put, transport: SocketTransport()).upload(source, as: "a")
     let context = UploadContext(transport: SocketTransport(), endpoint: peer.endpoint, traits: UploadTraits())

@@ -13,7 +13,7 @@ import Testing
   ) -> Uploader {
     var uploader = Uploader(
       UploadDestination(
-        endpoint: endpoint, dialect: form, limits: PartLimits(firstPart: .max), headers: headers),
+        endpoint: endpoint, uploadProtocol: form, limits: PartLimits(firstPart: .max), headers: headers),
       transport: SocketTransport(), retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
     return uploader

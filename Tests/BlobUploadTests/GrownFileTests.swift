@@ -20,7 +20,7 @@ import Testing
   private func queue(_ transport: any Transport = SocketTransport(), replacesGrown: Bool = true) -> UploadQueue {
     var queue = desk.queue(transport)
     queue.uploader.destination = UploadDestination(
-      endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+      endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     queue.replacesGrown = replacesGrown
     return queue
   }
@@ -35,7 +35,7 @@ import Testing
     #expect(try await desk.run(queue(), ["film"]).sent == 1)
     var queue = queue()
     queue.destinationID = try await desk.journal.destinationID(
-      JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.dialect.name))
+      JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.uploadProtocol.name))
     for length in [1500, 2000] as [Int64] {
       let source = PatternSource(length: length)
       let claimed = try await queue.claim([
@@ -108,7 +108,7 @@ import Testing
     var queue = queue()
     #expect(try await desk.run(queue, ["film"]).sent == 1)
     queue.destinationID = try await desk.journal.destinationID(
-      JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.dialect.name))
+      JournalDestination(endpoint: host.text, protocolName: queue.uploader.destination.uploadProtocol.name))
     func claim(_ identity: BytePath, _ length: Int64) async throws -> JournalClaim {
       let source = PatternSource(length: length)
       let target = queue.uploader.destination.target("film", length: length)

@@ -75,7 +75,7 @@ import Testing
 
   @Test(arguments: numbers, ["tus", "resumable"])
   func anOffsetOrALengthMayBeAnyNumber(_ number: String, _ name: String) async throws {
-    let dialect: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
+    let uploadProtocol: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
     let script = Script { _, request throws(TransportError) in
       .status(
         request.method == "POST" ? 201 : 204,
@@ -88,7 +88,7 @@ import Testing
     for length in [0, 1, 1000, nil] as [Int64?] {
       let source = PatternSource(length: 1000)
       let info = BlobInfo(length: length)
-      let uploader = uploader(dialect, script, retries: 1)
+      let uploader = uploader(uploadProtocol, script, retries: 1)
       _ = try? await uploader.upload(
         source, info, to: uploader.destination.target("a", length: length))
     }

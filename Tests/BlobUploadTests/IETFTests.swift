@@ -268,7 +268,7 @@ import Testing
     let context = UploadContext(
       transport: SocketTransport(), headers: ["Authorization": "Bearer s3cretw0rd"], endpoint: endpoint,
       traits: IETFResumable().traits, events: events)
-    let target = UploadDestination(endpoint: endpoint, dialect: IETFResumable(), limits: PartLimits()).target(
+    let target = UploadDestination(endpoint: endpoint, uploadProtocol: IETFResumable(), limits: PartLimits()).target(
       "a", length: 3)
     let first = FirstPart(Part(number: 1, start: 0, length: 3, isLast: true), BlobSlice(DataSource("abc"), length: 3))
     _ = try await IETFResumable().create(target, first: first, context)
@@ -279,7 +279,7 @@ import Testing
     let events = RecordedEvents()
     let script = Script(.status(201, ["Location": "/up/1", "Upload-Complete": "?0", "Upload-Limit": "max-age=500"]))
     let context = UploadContext(transport: script, endpoint: host, traits: IETFResumable().traits, events: events)
-    let target = UploadDestination(endpoint: host, dialect: IETFResumable(), limits: PartLimits()).target(
+    let target = UploadDestination(endpoint: host, uploadProtocol: IETFResumable(), limits: PartLimits()).target(
       "a", length: 9)
     _ = try await IETFResumable().create(target, first: nil, context)
     let left = try #require(events.sessions.last?.expires) - currentSeconds()

@@ -13,7 +13,7 @@ import Testing
     let peer = HTTPPeer { request in uploads.update { Self.answer(request, &$0) } }
     defer { peer.stop() }
     var uploader = Uploader(
-      UploadDestination(endpoint: peer.url, dialect: Tus(), limits: PartLimits(isParallel: true)),
+      UploadDestination(endpoint: peer.url, uploadProtocol: Tus(), limits: PartLimits(isParallel: true)),
       transport: SocketTransport(), retry: RetryPolicy(retries: 2))
     (uploader.parallelFrom, uploader.smallestPart, uploader.partsAtOnce) = (1000, 400, 2)
     let source = PatternSource(length: 1000)

@@ -155,7 +155,7 @@ extension JournalTests {
     }
 
     /// The caller gets the old entry, so that it can delete the upload if it supports the protocol.
-    @Test func aSessionOfAnotherDialectIsLeftBehind() async throws {
+    @Test func aSessionOfAnotherProtocolIsLeftBehind() async throws {
       try await leave { journal, id in
         journal.opened(id, session)
         journal.acknowledged(id, 40)

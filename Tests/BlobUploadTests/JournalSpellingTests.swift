@@ -21,7 +21,7 @@ extension JournalTests {
     }
 
     private func destination(_ url: String) -> UploadDestination {
-      UploadDestination(endpoint: HTTPURL(url)!, dialect: Tus(), limits: PartLimits())
+      UploadDestination(endpoint: HTTPURL(url)!, uploadProtocol: Tus(), limits: PartLimits())
     }
 
     private func intent(_ source: BytePath, at destination: UploadDestination) -> JournalIntent {

@@ -9,26 +9,26 @@ import Testing
 struct LostReaderTests {
   private let pattern = PatternSource(length: 3_000_000, seed: 4)
 
-  private func upload(_ source: any BlobSource, _ dialect: String) async throws -> [UInt8]? {
+  private func upload(_ source: any BlobSource, _ uploadProtocol: String) async throws -> [UInt8]? {
     let server = try ServedFolder()
     let transport = SocketTransport()
-    let destination = try await UploadDestination.discover(server.endpoint, named: dialect, over: transport)
+    let destination = try await UploadDestination.discover(server.endpoint, named: uploadProtocol, over: transport)
     _ = try await Uploader(destination, transport: transport).upload(source, as: "film.mov")
     return server.contents(of: "film.mov")
   }
 
-  @Test(arguments: ["put", "tus"]) func itIsOpenedAgainAtTheSameByte(_ dialect: String) async throws {
+  @Test(arguments: ["put", "tus"]) func itIsOpenedAgainAtTheSameByte(_ uploadProtocol: String) async throws {
     let counting = CountingSource(pattern)
-    let arrived = try await upload(FaultySource(counting, .invalidate(at: 1_000_000, times: 2)), dialect)
+    let arrived = try await upload(FaultySource(counting, .invalidate(at: 1_000_000, times: 2)), uploadProtocol)
     let isWhole = arrived == pattern.bytes(count: 3_000_000)
     #expect(isWhole)
     #expect(counting.count == 3_000_000, "no byte is read again")
   }
 
-  @Test(arguments: ["put", "tus"]) func anotherVersionIsNotMixedIn(_ dialect: String) async throws {
+  @Test(arguments: ["put", "tus"]) func anotherVersionIsNotMixedIn(_ uploadProtocol: String) async throws {
     let other = PatternSource(length: 3_000_000, seed: 5)
     let source = FaultySource(pattern, .invalidate(at: 1_000_000, times: 1), .replaced(by: other, from: 2))
-    let error = await #expect(throws: UploadError.self) { try await upload(source, dialect) }
+    let error = await #expect(throws: UploadError.self) { try await upload(source, uploadProtocol) }
     #expect(error?.side == .source && (error?.cause as? BlobError)?.code == .changed, "\(error as Any)")
   }
 }

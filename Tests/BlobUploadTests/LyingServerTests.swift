@@ -68,17 +68,18 @@ import Testing
 
   /// An empty body that is refused as too large cannot be made smaller.
   @Test func anEmptyBodyThatIsTooLargeIsNotCutForEver() async {
-    let destination = UploadDestination(endpoint: host, dialect: Tus(), limits: PartLimits())
+    let destination = UploadDestination(endpoint: host, uploadProtocol: Tus(), limits: PartLimits())
     #expect(destination.shrink(below: 0, to: nil) == nil)
     #expect(destination.shrink(below: 0, to: 5) == nil)
     #expect(destination.shrink(below: 1 << 20, to: 1) != 1)
   }
 
   private func uploader(for lie: Lie, to url: HTTPURL) -> Uploader {
-    let takesAll = lie.dialect is PlainPut || lie.dialect is FormPost || lie.dialect is WebDAV
+    let takesAll = lie.uploadProtocol is PlainPut || lie.uploadProtocol is FormPost || lie.uploadProtocol is WebDAV
     var uploader = Uploader(
       UploadDestination(
-        endpoint: url, dialect: lie.dialect, limits: PartLimits(firstPart: takesAll ? .max : lie.wholeUpTo)),
+        endpoint: url, uploadProtocol: lie.uploadProtocol,
+        limits: PartLimits(firstPart: takesAll ? .max : lie.wholeUpTo)),
       transport: SocketTransport(.init(connections: 1)), retry: RetryPolicy(retries: 2, first: .milliseconds(1)),
       partSize: lie.partSize)
     uploader.spool = SpoolOptions(memory: 40_000)
@@ -101,25 +102,26 @@ struct Lie: Sendable, CustomTestStringConvertible {
   static let length: Int64 = 100_000
 
   let name: String
-  let dialect: any UploadProtocol
+  let uploadProtocol: any UploadProtocol
   let isPipe: Bool
   let partSize: Int64?
   let wholeUpTo: Int64
   let answer: HTTPPeer.Answer
 
   init(
-    _ name: String, _ dialect: any UploadProtocol, isPipe: Bool = false, partSize: Int64? = nil, wholeUpTo: Int64 = 0,
+    _ name: String, _ uploadProtocol: any UploadProtocol, isPipe: Bool = false, partSize: Int64? = nil,
+    wholeUpTo: Int64 = 0,
     _ answer: @escaping HTTPPeer.Answer
   ) {
     self.name = name
-    self.dialect = dialect
+    self.uploadProtocol = uploadProtocol
     self.isPipe = isPipe
     self.partSize = partSize
     self.wholeUpTo = wholeUpTo
     self.answer = answer
   }
 
-  var testDescription: String { "\(dialect.name)\(isPipe ? ", a pipe" : ""): \(name)" }
+  var testDescription: String { "\(uploadProtocol.name)\(isPipe ? ", a pipe" : ""): \(name)" }
 
   static let all = tusFiles + tusPipes + resumable + wholes + dav
 
@@ -141,29 +143,31 @@ struct Lie: Sendable, CustomTestStringConvertible {
   }
 
   private static let tusFiles: [Lie] = {
-    let dialect = Tus(wholeUpTo: 0)
+    let uploadProtocol = Tus(wholeUpTo: 0)
     return [
-      Lie("it has all before the first byte", dialect, tusServer(created: ["Upload-Offset": "100000"]) { _ in nil }),
       Lie(
-        "the last bytes never count", dialect,
+        "it has all before the first byte", uploadProtocol, tusServer(created: ["Upload-Offset": "100000"]) { _ in nil }
+      ),
+      Lie(
+        "the last bytes never count", uploadProtocol,
         tusServer(patch: { _ in tus(204, 99_990) }, head: { _ in tus(200, 99_990, of: length) })),
-      Lie("twice the bytes of a part", dialect, partSize: 10_000, tusServer(patch: { _ in tus(204, 20_000) })),
-      Lie("all after the first part", dialect, partSize: 10_000, tusServer(patch: { _ in tus(204, 100_000) })),
+      Lie("twice the bytes of a part", uploadProtocol, partSize: 10_000, tusServer(patch: { _ in tus(204, 20_000) })),
+      Lie("all after the first part", uploadProtocol, partSize: 10_000, tusServer(patch: { _ in tus(204, 100_000) })),
       Lie(
-        "all after a part whose answer is lost", dialect, partSize: 10_000,
+        "all after a part whose answer is lost", uploadProtocol, partSize: 10_000,
         tusServer(patch: { _ in nil }, head: { _ in tus(200, 100_000, of: length) })),
       Lie(
-        "more after a part whose answer is lost", dialect, partSize: 10_000,
+        "more after a part whose answer is lost", uploadProtocol, partSize: 10_000,
         tusServer(patch: { _ in nil }, head: { _ in tus(200, 20_000, of: length) })),
       Lie(
-        "offsets go backwards", dialect, partSize: 10_000,
+        "offsets go backwards", uploadProtocol, partSize: 10_000,
         tusServer(
           patch: { request in
             let start = request.headers.bytes("Upload-Offset") ?? 0
             return tus(204, start == 0 ? 10_000 : start - 1)
           }, head: { _ in tus(200, 10_000, of: length) })),
       Lie(
-        "another length than it was told", dialect, partSize: 10_000,
+        "another length than it was told", uploadProtocol, partSize: 10_000,
         tusServer(patch: { _ in nil }, head: { _ in tus(200, 10_000, of: 10_000) })),
       Lie(
         "all of it came with the creation", Tus(), wholeUpTo: 4 << 20,
@@ -172,8 +176,10 @@ struct Lie: Sendable, CustomTestStringConvertible {
   }()
 
   private static let tusPipes: [Lie] = {
-    let dialect = Tus(wholeUpTo: 0)
-    func pipe(_ name: String, _ answer: @escaping HTTPPeer.Answer) -> Lie { Lie(name, dialect, isPipe: true, answer) }
+    let uploadProtocol = Tus(wholeUpTo: 0)
+    func pipe(_ name: String, _ answer: @escaping HTTPPeer.Answer) -> Lie {
+      Lie(name, uploadProtocol, isPipe: true, answer)
+    }
     return [
       pipe(
         "it was told a length of 0", tusServer(patch: { _ in nil }, head: { _ in tus(200, 0, of: 0) })),
@@ -203,7 +209,7 @@ struct Lie: Sendable, CustomTestStringConvertible {
   }
 
   private static let resumable: [Lie] = {
-    let dialect = IETFResumable(wholeUpTo: 0)
+    let uploadProtocol = IETFResumable(wholeUpTo: 0)
     func server(
       created: HTTPPeer.Reply = append(0, isComplete: false, status: 201), patch: @escaping HTTPPeer.Answer,
       head: @escaping HTTPPeer.Answer = { _ in append(0, isComplete: false) }
@@ -223,34 +229,34 @@ struct Lie: Sendable, CustomTestStringConvertible {
     let isAll: HTTPPeer.Answer = { _ in append(nil, isComplete: true) }
     return [
       Lie(
-        "complete before the first byte", dialect,
+        "complete before the first byte", uploadProtocol,
         server(created: append(0, isComplete: true, status: 201), patch: { _ in nil })),
-      Lie("complete after the first part", dialect, partSize: 10_000, server(patch: isAll)),
+      Lie("complete after the first part", uploadProtocol, partSize: 10_000, server(patch: isAll)),
       Lie(
-        "complete after a part whose answer is lost", dialect, partSize: 10_000,
+        "complete after a part whose answer is lost", uploadProtocol, partSize: 10_000,
         server(patch: { _ in nil }, head: isAll)),
       Lie(
-        "more after a part whose answer is lost", dialect, partSize: 10_000,
+        "more after a part whose answer is lost", uploadProtocol, partSize: 10_000,
         server(patch: { _ in nil }, head: { _ in append(20_000, isComplete: false) })),
       Lie(
-        "twice the bytes of a part", dialect, partSize: 10_000,
+        "twice the bytes of a part", uploadProtocol, partSize: 10_000,
         server(patch: { _ in append(20_000, isComplete: false) })),
-      Lie("complete with fewer bytes", dialect, server(patch: { _ in append(90_000, isComplete: true) })),
-      Lie("complete with more bytes", dialect, server(patch: { _ in append(100_001, isComplete: true) })),
+      Lie("complete with fewer bytes", uploadProtocol, server(patch: { _ in append(90_000, isComplete: true) })),
+      Lie("complete with more bytes", uploadProtocol, server(patch: { _ in append(100_001, isComplete: true) })),
       Lie(
         "an ordinary answer that is no success", IETFResumable(), wholeUpTo: 4 << 20, { _ in .init(202) }),
-      Lie("complete after the first part", dialect, isPipe: true, server(patch: isAll)),
+      Lie("complete after the first part", uploadProtocol, isPipe: true, server(patch: isAll)),
       Lie(
-        "complete after a part whose answer is lost", dialect, isPipe: true,
+        "complete after a part whose answer is lost", uploadProtocol, isPipe: true,
         server(patch: { _ in nil }, head: isAll)),
       Lie(
-        "twice the bytes", dialect, isPipe: true,
+        "twice the bytes", uploadProtocol, isPipe: true,
         server(patch: { request in
           let start = request.headers.bytes("Upload-Offset") ?? 0
           return append(start + 2 * Int64(request.body.count) + 1, isComplete: false)
         })),
       Lie(
-        "complete with fewer bytes", dialect, isPipe: true,
+        "complete with fewer bytes", uploadProtocol, isPipe: true,
         server(patch: { request in
           if request.headers["Upload-Complete"] == "?1" { return append(90_000, isComplete: true) }
           return append(nil, isComplete: false)

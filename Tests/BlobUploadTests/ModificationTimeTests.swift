@@ -15,14 +15,14 @@ struct ModificationTimeTests {
 
   /// The requests that create an upload of three bytes.
   private func requests(
-    _ dialect: any UploadProtocol, _ modified: Int64?, _ answer: @escaping Script.Answer
+    _ uploadProtocol: any UploadProtocol, _ modified: Int64?, _ answer: @escaping Script.Answer
   ) async throws -> [HTTPRequest] {
     let script = Script(answer)
     let part = Part(number: 1, start: 0, length: 3, isLast: true)
     let body = BlobSlice(DataSource([1, 2, 3]), length: 3)
-    let context = UploadContext(transport: script, endpoint: host, traits: dialect.traits)
+    let context = UploadContext(transport: script, endpoint: host, traits: uploadProtocol.traits)
     context.putAnswers.trust(folderOf: host)
-    _ = try await dialect.create(target(modified), first: FirstPart(part, body), context)
+    _ = try await uploadProtocol.create(target(modified), first: FirstPart(part, body), context)
     return script.requests
   }
 
@@ -86,13 +86,13 @@ struct ModificationTimeTests {
 
   @Test func s3HasItAsRcloneDoesAndSigned() {
     let signer = S3Signer(S3SignatureTests.credentials, region: "us-east-1")
-    var dialect = S3Multipart(bucketPath: "/", signer: signer)
-    var request = dialect.put(target(Self.time))
+    var uploadProtocol = S3Multipart(bucketPath: "/", signer: signer)
+    var request = uploadProtocol.put(target(Self.time))
     signer.sign(&request)
     #expect(request.headers["x-amz-meta-mtime"] == "1700000000.25")
     #expect(request.headers["Authorization"]?.contains("x-amz-meta-mtime") == true)
-    dialect.options.metadata["mtime"] = "7"
-    let asked = dialect.put(target(Self.time)).headers.fields.filter { $0.name == "x-amz-meta-mtime" }
+    uploadProtocol.options.metadata["mtime"] = "7"
+    let asked = uploadProtocol.put(target(Self.time)).headers.fields.filter { $0.name == "x-amz-meta-mtime" }
     #expect(asked.map(\.value) == ["7"])
   }
 

@@ -19,7 +19,7 @@ import Testing
   /// An uploader that queries names first, for a server whose successes are trusted.
   private static func askingUploader(to peer: HTTPPeer, retries: Int) -> Uploader {
     var uploader = Uploader(
-      UploadDestination(endpoint: peer.url, dialect: asking(), limits: PartLimits(firstPart: .max)),
+      UploadDestination(endpoint: peer.url, uploadProtocol: asking(), limits: PartLimits(firstPart: .max)),
       transport: SocketTransport(), retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
     uploader.destination.acquaintance.putAnswers.trust(folderOf: peer.url)
@@ -177,9 +177,9 @@ import Testing
     let store = FoldingStore()
     let peer = HTTPPeer { store.answer($0) }
     defer { peer.stop() }
-    let dialect: any UploadProtocol = isDAV ? WebDAV() : Self.asking()
+    let uploadProtocol: any UploadProtocol = isDAV ? WebDAV() : Self.asking()
     let uploader = Uploader(
-      UploadDestination(endpoint: peer.url, dialect: dialect, limits: PartLimits(firstPart: .max)),
+      UploadDestination(endpoint: peer.url, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: .max)),
       transport: SocketTransport(), retry: RetryPolicy(retries: 1))
     uploader.destination.acquaintance.putAnswers.trust(folderOf: uploader.destination.endpoint)
     store.names.withLock { $0 = uploader.destination.acquaintance.names }

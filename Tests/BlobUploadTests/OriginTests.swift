@@ -65,7 +65,7 @@ import Testing
     #expect(script.requests[0].headers["Upload-Length"] == "1")
   }
 
-  @Test func overwritingIsAskedForInTheDialectsWay() async throws {
+  @Test func overwritingIsAskedForInTheProtocolsWay() async throws {
     let tus = Script(.created, .at(1))
     _ = try await uploader(Tus(), tus).upload(PatternSource(length: 1), as: "a", overwrite: true)
     #expect(tus.requests[0].headers["Upload-Metadata"]?.hasSuffix(",overwrite dHJ1ZQ==") == true)

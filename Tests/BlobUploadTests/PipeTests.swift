@@ -255,7 +255,7 @@ import Testing
       if let sum = request.headers["Upload-Checksum"] { seen.withLock { $0.append(sum) } }
     }
     var uploader = try await self.uploader("tus", peer, transport)
-    uploader.destination.dialect = Tus(wholeUpTo: 1000, checksum: .sha1)
+    uploader.destination.uploadProtocol = Tus(wholeUpTo: 1000, checksum: .sha1)
     uploader.spool = SpoolOptions(memory: 200_000)
     let pattern = PatternSource(length: 250_000, seed: 9)
     _ = try await uploader.upload(piped(pattern), as: "stream")
@@ -298,7 +298,7 @@ import Testing
 
   private func uploader(_ name: String, _ peer: ServedFolder, _ transport: any Transport) async throws -> Uploader {
     var destination = try await UploadDestination.discover(peer.endpoint, named: name, over: SocketTransport())
-    if name == "tus" { destination.dialect = Tus(wholeUpTo: 1000) }
+    if name == "tus" { destination.uploadProtocol = Tus(wholeUpTo: 1000) }
     return Uploader(
       destination, transport: transport,
       retry: RetryPolicy(retries: 20, first: .milliseconds(1), longest: .milliseconds(20)))

@@ -39,11 +39,13 @@ import Testing
     let peer = try ServedFolder()
     let transport = SocketTransport()
     let source = PatternSource(length: 1000)
-    var dialect = PlainPut()
-    let plain = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: PartLimits(firstPart: .max))
+    var uploadProtocol = PlainPut()
+    let plain = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: .max))
     _ = try await Uploader(plain, transport: transport).upload(source, as: "stored")
-    dialect.asksFirst = true
-    let asking = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: PartLimits(firstPart: .max))
+    uploadProtocol.asksFirst = true
+    let asking = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: .max))
     let totals = UploadTotals()
     let progress = UploadProgress(totals: totals)
     _ = try await Uploader(asking, transport: transport).upload(
@@ -57,7 +59,7 @@ import Testing
     let (peer, folder) = (try ServedFolder(), try ScratchFolder())
     let journal = hasJournal ? try await Journal(at: folder.path.appending("journal")) : nil
     let destination = UploadDestination(
-      endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+      endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     let uploader = Uploader(destination, transport: SocketTransport(), journal: journal)
     let started = Mutex<[UploadProgress]>([])
     for _ in 1...2 {

@@ -54,8 +54,8 @@ import Testing
       let script = Script { _, request throws(TransportError) in
         request.method == "OPTIONS" ? .status(200, ["DAV": offered]) : .status(status)
       }
-      let dialect: any UploadProtocol = name == "put" ? PlainPut() : IETFResumable()
-      let error = await uploader(dialect, script, limits: PartLimits(firstPart: .max)).failure()
+      let uploadProtocol: any UploadProtocol = name == "put" ? PlainPut() : IETFResumable()
+      let error = await uploader(uploadProtocol, script, limits: PartLimits(firstPart: .max)).failure()
       #expect(error?.status == status, "\(error as Any)")
       #expect(error?.message.contains("with dav+ instead of \(name)+") == (offered == "1, 2"), "\(error as Any)")
     }
@@ -75,8 +75,8 @@ import Testing
     let limits = PartLimits(firstPart: .max)
     for headers in [[:], ["Content-Length": "0"], ["Content-Length": "2", "ETag": "\"1\""]] as [HTTPHeaders] {
       let script = Script(.status(status, status == 204 ? [:] : headers))
-      let dialect: any UploadProtocol = name == "put" ? PlainPut() : IETFResumable()
-      let error = await uploader(dialect, script, limits: limits, knowsHost: false).failure()
+      let uploadProtocol: any UploadProtocol = name == "put" ? PlainPut() : IETFResumable()
+      let error = await uploader(uploadProtocol, script, limits: limits, knowsHost: false).failure()
       #expect(error?.side == .destination, "\(headers): \(error as Any)")
       #expect(error?.message.contains("answered \(status), but the server has") == true, "\(error as Any)")
     }

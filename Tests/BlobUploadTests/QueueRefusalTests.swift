@@ -125,13 +125,13 @@ import Testing
   /// The server creates each upload, and then refuses its bytes: it has stored nothing.
   @Test(arguments: ["tus", "resumable"]) func aServerThatRefusesTheBytesOfAllEndsTheRun(_ name: String) async throws {
     let desk = try await Desk()
-    let dialect: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
+    let uploadProtocol: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
     let open: HTTPHeaders = ["Location": "/up/1", "Upload-Offset": "0", "Upload-Complete": "?0"]
     let script = Script { _, request throws(TransportError) in
       if request.method == "HEAD" { return .status(200, open) }
       return request.url.path != "/up/1" ? .status(201, open) : .status(403)
     }
-    var queue = desk.queue(script, dialect)
+    var queue = desk.queue(script, uploadProtocol)
     queue.jobs = 1
     let outcomes = Outcomes()
     let error = await #expect(throws: UploadError.self) {

@@ -79,7 +79,8 @@ import Testing
     let desk = try await Desk()
     let peer = try ServedFolder()
     defer { peer.stop() }
-    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    let put = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     var queue = desk.queue(SocketTransport())
     queue.uploader.destination = put
     #expect(try await desk.run(queue, ["same", "other"]).sent == 2)
@@ -126,13 +127,13 @@ import Testing
   /// The server is queried once for its offset, and the rest is sent, with either protocol.
   @Test(arguments: ["tus", "resumable"]) func goingOnInTheNextRunCostsOneRequest(_ name: String) async throws {
     let desk = try await Desk()
-    let dialect: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
+    let uploadProtocol: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
     let open: HTTPHeaders = ["Location": "/up/1", "Upload-Offset": "0", "Upload-Complete": "?0"]
-    _ = try await desk.run(desk.queue(Script(.status(201, open), .status(413)), dialect), ["a"])
+    _ = try await desk.run(desk.queue(Script(.status(201, open), .status(413)), uploadProtocol), ["a"])
     let script = Script(
       .status(204, ["Upload-Offset": "400", "Upload-Complete": "?0"]),
       .status(204, ["Upload-Offset": "1000", "Upload-Complete": "?1"]))
-    #expect(try await desk.run(desk.queue(script, dialect), ["a"]).sent == 1)
+    #expect(try await desk.run(desk.queue(script, uploadProtocol), ["a"]).sent == 1)
     #expect(script.methods == ["HEAD", "PATCH"])
     #expect(script.requests[1].headers["Upload-Offset"] == "400")
   }
@@ -147,7 +148,7 @@ import Testing
     #expect(script.requests[1].url.text == "http://media.example/up/1")
   }
 
-  @Test func anOldSessionOfAnotherDialectIsLeftAlone() async throws {
+  @Test func anOldSessionOfAnotherProtocolIsLeftAlone() async throws {
     let desk = try await Desk()
     _ = try await desk.run(desk.queue(Script(.created, .status(413)), Tus()), ["a"])
     let script = Script(.status(201))

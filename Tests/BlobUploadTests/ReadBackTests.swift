@@ -13,7 +13,8 @@ import Testing
   ) async throws -> UploadError? {
     let peer = try ServedFolder()
     let transport = SocketTransport()
-    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+    let put = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     _ = try await Uploader(put, transport: transport).upload(stored, as: "stored")
     let uploader = Uploader(put, transport: FaultyTransport(transport, faults), retry: RetryPolicy(first: .zero))
     do {
@@ -49,7 +50,7 @@ import Testing
 
   @Test func whatIsNotGivenOutIsSaid() async throws {
     let peer = try ServedFolder()
-    let put = UploadDestination(endpoint: peer.endpoint, dialect: PlainPut(), limits: PartLimits())
+    let put = UploadDestination(endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits())
     let source = PatternSource(length: 1000)
     let error = await #expect(throws: UploadError.self) {
       try await Uploader(put, transport: SocketTransport()).verify(

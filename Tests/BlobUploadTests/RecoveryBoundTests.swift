@@ -74,7 +74,7 @@ import Testing
       default: .status(403, text: "publish: permission denied")
       }
     }
-    let error = await uploader(dialect(name), script).failure()
+    let error = await uploader(uploadProtocol(name), script).failure()
     #expect(error?.status == 403 && error?.side == .destination, "\(error as Any)")
     #expect(error?.message.contains("failures in a row") == false, "\(error as Any)")
     // If the upload exists, tus tries once whether the method was refused.
@@ -95,7 +95,7 @@ import Testing
       default: return .status(403)
       }
     }
-    #expect(await uploader(dialect(name), transport).failure() == nil)
+    #expect(await uploader(uploadProtocol(name), transport).failure() == nil)
     #expect(creations.load(ordering: .relaxed) == 2)
   }
 
@@ -110,7 +110,7 @@ import Testing
       if number % 4 == 1 { throw TransportError(.broken, "the connection broke") }
       return .status(status)
     }
-    let error = await uploader(dialect(name), script).failure()
+    let error = await uploader(uploadProtocol(name), script).failure()
     #expect(error?.status == status && error?.message.contains("several new uploads") == true, "\(error as Any)")
     #expect(script.methods.count { $0 == "POST" } == 3)
     #expect(script.methods.count { $0 == "DELETE" } == 2)
@@ -124,7 +124,7 @@ import Testing
       if number < 10 { throw TransportError(.broken, "the connection broke") }
       return name == "tus" ? .at(1000) : .status(204, ["Upload-Complete": "?1"])
     }
-    let error = await uploader(dialect(name), script).failure()
+    let error = await uploader(uploadProtocol(name), script).failure()
     #expect(error == nil, "\(error as Any)")
     #expect(script.methods.count { $0 == "POST" } == 4)
   }
@@ -157,7 +157,7 @@ import Testing
     let clock = LeapingClock()
     let length: Int64 = 20_000_000
     let script = Self.keeping(1, of: length, name, ending)
-    let error = await uploader(dialect(name), script, clock: clock).failure(of: length)
+    let error = await uploader(uploadProtocol(name), script, clock: clock).failure(of: length)
     #expect(error?.recovery == .giveUp, "\(error as Any)")
     #expect(error?.message.contains("gave up after 9 failures in a row, in which the server kept ") == true)
     #expect(script.methods.count { $0 == "PATCH" } == 9)
@@ -169,7 +169,7 @@ import Testing
   func anUploadOfWhichATwentiethArrivesPerTryComesToItsEnd(_ name: String, _ ending: Ending) async {
     let clock = LeapingClock()
     let script = Self.keeping(1_000_000, of: 20_000_000, name, ending)
-    let error = await uploader(dialect(name), script, retries: 1, clock: clock).failure(of: 20_000_000)
+    let error = await uploader(uploadProtocol(name), script, retries: 1, clock: clock).failure(of: 20_000_000)
     #expect(error == nil, "\(error as Any)")
     #expect(script.methods.count { $0 == "PATCH" } == 20)
     #expect(clock.waits.allSatisfy { $0 <= .milliseconds(250) }, "\(clock.waits)")
@@ -188,7 +188,9 @@ import Testing
     #expect(script.methods.count { $0 == "PATCH" } < 60)
   }
 
-  private func dialect(_ name: String) -> any UploadProtocol { name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable() }
+  private func uploadProtocol(_ name: String) -> any UploadProtocol {
+    name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable()
+  }
 }
 
 /// Receives no bytes of the bodies that it refuses.

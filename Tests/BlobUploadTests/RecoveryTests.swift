@@ -91,8 +91,8 @@ import Testing
       if request.method == "POST" { return .emptyCreation(name) }
       return name == "tus" ? .at(1000) : .status(204, ["Upload-Complete": "?1", "Upload-Offset": "1000"])
     }
-    let dialect: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
-    #expect(await uploader(dialect, script, limits: PartLimits(firstPart: 4 << 20)).failure() == nil)
+    let uploadProtocol: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
+    #expect(await uploader(uploadProtocol, script, limits: PartLimits(firstPart: 4 << 20)).failure() == nil)
     #expect(script.methods == ["POST", "POST", "PATCH"])
     if name == "tus" { #expect(script.requests.map { $0.headers["Content-Type"] != nil } == [true, false, true]) }
   }
@@ -232,12 +232,12 @@ import Testing
       (507, .destination),
     ] as [(Int, UploadError.Side)])
   func aStatusThatStaysIsFinal(_ status: Int, _ side: UploadError.Side) async {
-    for dialect in [PlainPut(), Tus()] as [any UploadProtocol] {
+    for uploadProtocol in [PlainPut(), Tus()] as [any UploadProtocol] {
       let script = Script(.status(status, text: "no more of this\u{1B}[31m"))
-      let error = await uploader(dialect, script).failure()
+      let error = await uploader(uploadProtocol, script).failure()
       #expect(error?.side == side && error?.status == status)
       // Each of these may mean that the folder is missing, and the server is asked once more.
-      #expect(script.requests.count == (dialect is PlainPut && [404, 405, 409].contains(status) ? 2 : 1))
+      #expect(script.requests.count == (uploadProtocol is PlainPut && [404, 405, 409].contains(status) ? 2 : 1))
       #expect(error?.message.contains("\(status) (") == true || status / 100 == 3)
       #expect(error?.message.contains("\u{1B}") == false, "a terminal would obey this")
     }

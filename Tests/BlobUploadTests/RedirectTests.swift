@@ -83,10 +83,10 @@ import Testing
     ("https://media.example/in/a", "https://media.example"), ("http://media.example:8080/a", "example:8080"),
   ])
   func nothingGoesToAnotherOrigin(_ location: String, _ place: String) async {
-    for dialect in [PlainPut(), Tus()] as [any UploadProtocol] {
+    for uploadProtocol in [PlainPut(), Tus()] as [any UploadProtocol] {
       for status in [301, 302, 303, 307, 308] {
         let script = Script(redirect(status, to: location))
-        let error = await uploader(dialect, script, headers: Self.secrets).failure()
+        let error = await uploader(uploadProtocol, script, headers: Self.secrets).failure()
         #expect(script.requests.count == 1)
         #expect(error?.side == .destination && error?.status == status)
         #expect(error?.message.contains(host.origin) == true && error?.message.contains(place) == true)
@@ -116,7 +116,7 @@ import Testing
   @Test func aQuestionFollowsAnyRedirectThatKeepsIt() async throws {
     let tus = HTTPResponse.status(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])
     let script = Script(redirect(301, to: "/tus/"), tus)
-    #expect(try await UploadDestination.discover(host, named: nil, over: script).dialect is Tus)
+    #expect(try await UploadDestination.discover(host, named: nil, over: script).uploadProtocol is Tus)
     #expect(script.methods == ["OPTIONS", "OPTIONS"])
   }
 

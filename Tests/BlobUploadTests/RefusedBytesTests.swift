@@ -26,18 +26,20 @@ import Testing
     }
   }
 
-  private func dialect(_ name: String) -> any UploadProtocol { name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable() }
+  private func uploadProtocol(_ name: String) -> any UploadProtocol {
+    name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable()
+  }
 
   /// Only the new upload can show that the server does not refuse the file.
   @Test(arguments: ["tus", "resumable"]) func anUploadThatIsWholeMeanwhileIsSentOnceMore(_ name: String) async {
     let script = script(name, holding: 1000)
-    #expect(await uploader(dialect(name), script).failure() == nil)
+    #expect(await uploader(uploadProtocol(name), script).failure() == nil)
     #expect(script.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD", "DELETE", "POST", "PATCH"])
   }
 
   @Test(arguments: ["tus", "resumable"]) func anUploadThatGrewMeanwhileGoesOn(_ name: String) async {
     let script = script(name, holding: 600)
-    #expect(await uploader(dialect(name), script).failure() == nil)
+    #expect(await uploader(uploadProtocol(name), script).failure() == nil)
     #expect(script.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD", "HEAD", "PATCH"])
     #expect(script.requests.last?.headers["Upload-Offset"] == "600")
   }

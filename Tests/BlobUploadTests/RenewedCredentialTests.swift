@@ -50,10 +50,13 @@ import Testing
 
   private func uploader(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer, _ token: Token) async throws -> Uploader {
     // What WebDAV learned of another test's server must not change its requests here.
-    let dialect: any UploadProtocol =
-      if let dav = fixture.dialect as? WebDAV { WebDAV(wholeUpTo: dav.wholeUpTo) } else { fixture.dialect }
-    var destination = try await UploadDestination.discover(peer.endpoint, speaking: dialect, over: SocketTransport())
-    destination.dialect = dialect
+    let uploadProtocol: any UploadProtocol =
+      if let dav = fixture.uploadProtocol as? WebDAV { WebDAV(wholeUpTo: dav.wholeUpTo) } else {
+        fixture.uploadProtocol
+      }
+    var destination = try await UploadDestination.discover(
+      peer.endpoint, speaking: uploadProtocol, over: SocketTransport())
+    destination.uploadProtocol = uploadProtocol
     destination.credentials = token.credentials
     var uploader = Uploader(
       destination, transport: token, retry: RetryPolicy(retries: 5, first: .milliseconds(1)),
@@ -106,8 +109,9 @@ import Testing
       return request.headers["Authorization"] == "Bearer \(kept.withLock { $0 })" ? nil : .init(401)
     }
     defer { peer.stop() }
-    let dialect = CloudStorage(wholeUpTo: 0)
-    var destination = UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: dialect.limits)
+    let uploadProtocol = CloudStorage(wholeUpTo: 0)
+    var destination = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits)
     destination.credentials = Credentials(["Authorization": "Bearer first-token"]) {
       ["Authorization": "Bearer \(kept.withLock { $0 })"]
     }
@@ -133,7 +137,7 @@ import Testing
   @Test func aServerMayRepeatTheOldTokenAndTheNewOne() async throws {
     let token = Token(expiringAt: 0)
     token.state.withLock { $0.kept = "second-token" }
-    var destination = UploadDestination(endpoint: host, dialect: PlainPut(), limits: PartLimits())
+    var destination = UploadDestination(endpoint: host, uploadProtocol: PlainPut(), limits: PartLimits())
     destination.credentials = token.credentials
     let context = UploadContext(destination, over: token)
     #expect(await destination.credentials.areRenewed(since: 0))

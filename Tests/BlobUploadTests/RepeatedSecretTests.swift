@@ -13,11 +13,11 @@ import Testing
 
   @Test(arguments: ["put", "form", "tus"]) func aFileThatIsStoredCountsAndItsPlaceIsNotKept(_ name: String) async throws
   {
-    let dialects: [String: any UploadProtocol] = ["put": PlainPut(), "form": FormPost(), "tus": Tus()]
-    let dialect = try #require(dialects[name])
+    let uploadProtocols: [String: any UploadProtocol] = ["put": PlainPut(), "form": FormPost(), "tus": Tus()]
+    let uploadProtocol = try #require(uploadProtocols[name])
     let script = Script(Self.answer)
     let one = uploader(
-      dialect, script, headers: Self.headers, limits: PartLimits(firstPart: .max))
+      uploadProtocol, script, headers: Self.headers, limits: PartLimits(firstPart: .max))
     let result = try #require(try await one.upload(PatternSource(length: 1000), as: "a.mov", overwrite: true))
     #expect(result.journaled?.contains("s3kr") != true, "\(result)")
     #expect(script.requests.count == 1)
@@ -41,7 +41,7 @@ import Testing
   /// A gateway may accept a request, and say so in a text that repeats the request.
   @Test(arguments: ["put", "form", "tus", "resumable"], [202, 203, 206, 207, 299, 403])
   func whatARefusedSuccessSaysIsNotShown(_ name: String, _ status: Int) async throws {
-    let dialects: [String: any UploadProtocol] = [
+    let uploadProtocols: [String: any UploadProtocol] = [
       "put": PlainPut(), "form": FormPost(), "tus": Tus(wholeUpTo: 0), "resumable": IETFResumable(),
     ]
     for text in ["queued: Bearer s3kr-t0ken-1", "queued: s3kr%2Dt0ken%2D1"]
@@ -51,7 +51,7 @@ import Testing
         HTTPResponse(head: HTTPHead(status: status, headers: ["Content-Type": "text/plain"]), body: Array(text.utf8))
       }
       var one = uploader(
-        try #require(dialects[name]), script, headers: Self.headers, limits: PartLimits(firstPart: .max))
+        try #require(uploadProtocols[name]), script, headers: Self.headers, limits: PartLimits(firstPart: .max))
       one.destination.endpoint = HTTPURL("http://media.example/in/?query=qu3ry-s3kr")!
       let error = await one.failure()
       #expect(error?.message.contains("\(status)") == true, "\(error as Any)")
@@ -59,8 +59,9 @@ import Testing
     }
     if name == "tus" { return }  // its message has no text of the server
     let script = Script { _, _ throws(TransportError) in .status(status, text: "queued") }
-    let dialect = try #require(dialects[name])
-    let error = await uploader(dialect, script, headers: Self.headers, limits: PartLimits(firstPart: .max)).failure()
+    let uploadProtocol = try #require(uploadProtocols[name])
+    let error = await uploader(uploadProtocol, script, headers: Self.headers, limits: PartLimits(firstPart: .max))
+      .failure()
     #expect(error?.message.contains("queued") == true, "what repeats no secret is shown: \(error as Any)")
   }
 }

@@ -12,7 +12,7 @@ import Testing
   @Test(arguments: ["tus", "resumable"], [600, 1000])
   func onlyAnUploadThatIsNotWholeIsDeleted(_ name: String, _ held: Int64) async throws {
     let desk = try await Desk()
-    let dialect: any UploadProtocol = name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable(wholeUpTo: 0)
+    let uploadProtocol: any UploadProtocol = name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable(wholeUpTo: 0)
     let isFirstRun = Mutex(true)
     let script = Script { _, request throws(TransportError) in
       let isFirst = isFirstRun.withLock { $0 }
@@ -25,11 +25,11 @@ import Testing
       default: return .holding(1000, of: 1000, name)
       }
     }
-    let first = try await desk.run(desk.queue(script, dialect), ["a"])
+    let first = try await desk.run(desk.queue(script, uploadProtocol), ["a"])
     #expect(first.error("a") != nil)
     let count = script.methods.count
     isFirstRun.withLock { $0 = false }
-    #expect(try await desk.run(desk.queue(script, dialect), ["a"], seed: 1).sent == 1)
+    #expect(try await desk.run(desk.queue(script, uploadProtocol), ["a"], seed: 1).sent == 1)
     let expected = held == 1000 ? ["HEAD", "POST", "PATCH"] : ["HEAD", "DELETE", "POST", "PATCH"]
     #expect(Array(script.methods.dropFirst(count)) == expected)
   }

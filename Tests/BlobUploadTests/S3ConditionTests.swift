@@ -70,8 +70,8 @@ import Testing
   @Test func atAmazonNoNameIsAskedFor() async throws {
     let script = Script(.status(200, ["ETag": "\"1\""]))
     let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
-    let dialect = S3Multipart(bucketPath: "/in/", signer: signer, isAmazon: true)
-    #expect(await BlobUploadTests.uploader(dialect, script, limits: dialect.limits).failure() == nil)
+    let uploadProtocol = S3Multipart(bucketPath: "/in/", signer: signer, isAmazon: true)
+    #expect(await BlobUploadTests.uploader(uploadProtocol, script, limits: uploadProtocol.limits).failure() == nil)
     #expect(script.methods == ["PUT"])
   }
 
@@ -141,11 +141,11 @@ import Testing
 
   private func uploader(_ answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse) -> Uploader {
     let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
-    var dialect = S3Multipart(bucketPath: "/in/", signer: signer)
-    dialect.options.wholeUpTo = 1000
-    dialect.options.smallestPart = 1
+    var uploadProtocol = S3Multipart(bucketPath: "/in/", signer: signer)
+    uploadProtocol.options.wholeUpTo = 1000
+    uploadProtocol.options.smallestPart = 1
     let script = Script { _, request throws(TransportError) in answer(request) }
-    return BlobUploadTests.uploader(dialect, script, retries: 1, limits: dialect.limits)
+    return BlobUploadTests.uploader(uploadProtocol, script, retries: 1, limits: uploadProtocol.limits)
   }
 
   @Test func a200ThatBringsAnErrorIsNotBelieved() async {
@@ -216,10 +216,12 @@ import Testing
   /// A 412 may have other reasons than a taken name.
   @Test func aConditionThatFailsForAFreeNameProvesNothing() async {
     let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
-    let dialect = S3Multipart(bucketPath: "/in/", signer: signer)
+    let uploadProtocol = S3Multipart(bucketPath: "/in/", signer: signer)
     let script = Script { _, request throws(TransportError) in request.method == "PUT" ? .status(412) : .status(404) }
-    #expect(await BlobUploadTests.uploader(dialect, script, retries: 1, limits: dialect.limits).failure() != nil)
-    #expect(!dialect.conditions.areHeeded)
+    #expect(
+      await BlobUploadTests.uploader(uploadProtocol, script, retries: 1, limits: uploadProtocol.limits).failure() != nil
+    )
+    #expect(!uploadProtocol.conditions.areHeeded)
   }
 
   @Test(arguments: [
@@ -254,9 +256,9 @@ import Testing
           + "<NextUploadIdMarker>1</NextUploadIdMarker></ListMultipartUploadsResult>")
     }
     let signer = S3Signer(S3Credentials(accessKey: "A", secretKey: "s"), region: "r")
-    let dialect = S3Multipart(bucketPath: "/in/", signer: signer)
-    let context = UploadContext(transport: script, endpoint: host, traits: dialect.traits)
-    let error = await #expect(throws: UploadError.self) { try await dialect.allOrphans([], at: host, context) }
+    let uploadProtocol = S3Multipart(bucketPath: "/in/", signer: signer)
+    let context = UploadContext(transport: script, endpoint: host, traits: uploadProtocol.traits)
+    let error = await #expect(throws: UploadError.self) { try await uploadProtocol.allOrphans([], at: host, context) }
     #expect(error?.message.contains("does not end") == true && script.requests.count == 3)
   }
 }

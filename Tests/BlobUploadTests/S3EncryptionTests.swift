@@ -43,9 +43,9 @@ import Testing
 
   /// Over TLS a server that returns no checksums gets none, until it requires them.
   @Test func aServerThatWantsChecksumsLaterGetsThem() async throws {
-    let dialect = S3Multipart(
+    let uploadProtocol = S3Multipart(
       bucketPath: "/in/", signer: S3Signer(S3Credentials(accessKey: "k", secretKey: "s"), region: "us-east-1"))
-    dialect.conditions.noteHeeded()
+    uploadProtocol.conditions.noteHeeded()
     let wanted = HTTPResponse.status(
       400,
       text: "<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR x-amz-checksum- HTTP header is required"
@@ -54,7 +54,8 @@ import Testing
       number > 0 && request.headers["x-amz-sdk-checksum-algorithm"] == nil ? wanted : .status(200, ["ETag": "\"1\""])
     }
     let uploader = Uploader(
-      UploadDestination(endpoint: HTTPURL("https://media.example/in/")!, dialect: dialect, limits: dialect.limits),
+      UploadDestination(
+        endpoint: HTTPURL("https://media.example/in/")!, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits),
       transport: script)
     for name in ["a", "b", "c"] { _ = try await uploader.upload(PatternSource(length: 1000), as: BytePath(name)) }
     let named = script.requests.map { $0.headers["x-amz-sdk-checksum-algorithm"] }

@@ -46,7 +46,7 @@ import Testing
     let peer = ScriptedPeer(
       [.readRequest, .send(Self.listed)] + Array(repeating: [.readRequest, .send(taken)], count: 10).flatMap { $0 })
     let uploader = try await uploader(at: peer.port, retries: 1)
-    (uploader.destination.dialect as? S3Multipart)?.conditions.noteHeeded()
+    (uploader.destination.uploadProtocol as? S3Multipart)?.conditions.noteHeeded()
     let error = try await failure { _ = try await uploader.upload(PatternSource(length: 10), as: "a") }
     #expect(error.side == .file && error.message.contains("the server has other bytes"), "\(error)")
     #expect(peer.seen.heads.filter { $0.hasPrefix("PUT") }.count == 2)
@@ -67,11 +67,11 @@ import Testing
   @Test func aPageInPlaceOfAListOfUploadsIsSaidAsThat() async throws {
     let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")])
     let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/media/"))
-    let dialect = S3Multipart(
+    let uploadProtocol = S3Multipart(
       bucketPath: "/media/", signer: S3Signer(S3Credentials(accessKey: "k", secretKey: "s"), region: "us-east-1"))
     let error = try await failure {
-      _ = try await dialect.allOrphans(
-        [], at: endpoint, UploadContext(transport: transport, endpoint: endpoint, traits: dialect.traits))
+      _ = try await uploadProtocol.allOrphans(
+        [], at: endpoint, UploadContext(transport: transport, endpoint: endpoint, traits: uploadProtocol.traits))
     }
     #expect(error.side == .destination && error.message.contains("without a list of uploads"), "\(error)")
   }

@@ -16,42 +16,42 @@ import Testing
       options.smallestPart = 1
     }
     let signer = S3Signer(peer.options.credentials, region: "us-east-1")
-    let dialect = S3Multipart(
+    let uploadProtocol = S3Multipart(
       bucketPath: "/media/", signer: signer, options: .init(wholeUpTo: 0, partSize: 100, smallestPart: 1))
-    let context = UploadContext(transport: transport, endpoint: peer.endpoint, traits: dialect.traits)
+    let context = UploadContext(transport: transport, endpoint: peer.endpoint, traits: uploadProtocol.traits)
     var ids: Set<String> = []
     for name in ["in/100%41", "in/a b", "in/a b", "in/ä&+", "in/c", "out/d"] {
       let target = UploadTarget(
         endpoint: peer.endpoint, url: peer.endpoint.appending(pathBytes: Array(name.utf8)), path: BytePath(name),
         length: 450)
-      guard case .parts(_, var session) = try await dialect.create(target, first: nil, context) else {
+      guard case .parts(_, var session) = try await uploadProtocol.create(target, first: nil, context) else {
         throw CheckFailure("no upload was begun")
       }
       session.partSize = 100
       for part in PartPlan(length: 450, partSize: 100).numbered()! {
         let body = BlobSlice(PatternSource(length: 450), start: part.start, length: part.length)
-        _ = try await dialect.send(part, body, to: session, context)
+        _ = try await uploadProtocol.send(part, body, to: session, context)
       }
-      guard case .parts(let parts, _) = try await dialect.held(by: session, context) else {
+      guard case .parts(let parts, _) = try await uploadProtocol.held(by: session, context) else {
         throw CheckFailure("no parts are listed")
       }
       #expect(parts.map(\.number) == [1, 2, 3, 4, 5] && parts.map(\.start) == [0, 100, 200, 300, 400])
       #expect(parts.map(\.held) == [100, 100, 100, 100, 50] && parts.allSatisfy { $0.digest != nil })
       ids.insert(session.state["id"]!)
     }
-    let orphans = try await dialect.allOrphans(Array("in/".utf8), at: peer.endpoint, context)
+    let orphans = try await uploadProtocol.allOrphans(Array("in/".utf8), at: peer.endpoint, context)
     #expect(
       orphans.map { String(decoding: $0.name, as: UTF8.self) }.sorted() == [
         "in/100%41", "in/a b", "in/a b", "in/c", "in/ä&+",
       ])
     #expect(orphans.allSatisfy { $0.parts == 5 && $0.bytes == 450 && $0.begun == 1_795_302_000 })
-    for orphan in orphans { try await dialect.delete(orphan, context) }
+    for orphan in orphans { try await uploadProtocol.delete(orphan, context) }
     #expect(peer.uploads.values.map(\.key) == ["out/d"])
   }
 
   // MARK: Lists of a server's own words
 
-  private func dialect() -> S3Multipart {
+  private func uploadProtocol() -> S3Multipart {
     S3Multipart(
       bucketPath: "/media/",
       signer: S3Signer(S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s"), region: "us-east-1"))
@@ -64,7 +64,7 @@ import Testing
   }
 
   private func context(_ script: Script) -> UploadContext {
-    UploadContext(transport: script, endpoint: host, traits: dialect().traits)
+    UploadContext(transport: script, endpoint: host, traits: uploadProtocol().traits)
   }
 
   /// One name with a control character must not make the whole bucket unusable.
@@ -74,9 +74,9 @@ import Testing
       return list("ListBucketResult", "<Contents><Key>\(isEncoded ? "a%01" : "a<")</Key></Contents>")
     }
     let target = UploadTarget(endpoint: host, url: host, path: "", length: nil)
-    _ = try await dialect().discover(target, context(script))
+    _ = try await uploadProtocol().discover(target, context(script))
     let plain = Script(list("ListBucketResult", "<Contents><Key>a\u{1}</Key></Contents>"))
-    _ = try await dialect().discover(target, context(plain))
+    _ = try await uploadProtocol().discover(target, context(plain))
   }
 
   /// A name with dots is used unchanged, and not resolved as a path.
@@ -90,7 +90,7 @@ import Testing
       return request.url.path == "/media/\(key)"
         ? list("ListPartsResult", "<Part><PartNumber>1</PartNumber><Size>9</Size><ETag>e</ETag></Part>") : .status(404)
     }
-    let found = try await dialect().allOrphans(Array("pre/".utf8), at: host, context(script))
+    let found = try await uploadProtocol().allOrphans(Array("pre/".utf8), at: host, context(script))
     #expect(found.map(\.bytes) == [9])
     #expect(script.requests.allSatisfy { $0.url.path == "/media/" || $0.url.path == "/media/\(key)" })
   }
@@ -99,7 +99,7 @@ import Testing
   func aListOfUploadsThatDoesNotSayWhereItGoesOnIsNoWholeList(_ marker: String) async {
     let script = Script(list("ListMultipartUploadsResult", "<IsTruncated>true</IsTruncated>\(marker)"))
     let error = await #expect(throws: UploadError.self) {
-      try await dialect().allOrphans([], at: host, context(script))
+      try await uploadProtocol().allOrphans([], at: host, context(script))
     }
     #expect(error?.message.contains("does not say where") == true, "\(error as Any)")
   }
@@ -109,12 +109,12 @@ import Testing
       let part = "<Part><PartNumber>\(number + 1)</PartNumber><Size>9</Size><ETag>e</ETag></Part>"
       return list("ListPartsResult", (number < 2 ? "<IsTruncated>true</IsTruncated>" : "") + part)
     }
-    guard case .parts(let parts, _) = try await dialect().held(by: session, context(script)) else {
+    guard case .parts(let parts, _) = try await uploadProtocol().held(by: session, context(script)) else {
       throw CheckFailure("no parts are listed")
     }
     #expect(parts.map(\.number) == [1, 2, 3] && script.requests.count == 3)
     let empty = Script(list("ListPartsResult", "<IsTruncated>true</IsTruncated>"))
-    await #expect(throws: UploadError.self) { _ = try await dialect().held(by: session, context(empty)) }
+    await #expect(throws: UploadError.self) { _ = try await uploadProtocol().held(by: session, context(empty)) }
   }
 
   private let session = UploadSession(state: ["url": "\(host.origin)/media/a", "id": "7"])
@@ -131,7 +131,7 @@ import Testing
       part(1) + part(2) + part(3) + part(4, long) + part(3),
     ]
     let script = Script { [self] number, _ throws(TransportError) in list("ListPartsResult", pages[number]) }
-    guard case .parts(let parts, _) = try await dialect().held(by: session, context(script)) else {
+    guard case .parts(let parts, _) = try await uploadProtocol().held(by: session, context(script)) else {
       throw CheckFailure("no parts are listed")
     }
     #expect(parts.map(\.number) == [2, 1, 3])
@@ -142,7 +142,9 @@ import Testing
       let marker = "<NextPartNumberMarker>\(number + 1)</NextPartNumberMarker>"
       return list("ListPartsResult", "<IsTruncated>true</IsTruncated>\(marker)\(part(9_999))")
     }
-    let error = await #expect(throws: UploadError.self) { try await dialect().held(by: session, context(script)) }
+    let error = await #expect(throws: UploadError.self) {
+      try await uploadProtocol().held(by: session, context(script))
+    }
     #expect(error?.message.contains("does not go on") == true && script.requests.count == 1000, "\(error as Any)")
   }
 
@@ -156,7 +158,8 @@ import Testing
       return list("ListMultipartUploadsResult", "<Upload><Key>\(next)</Key><UploadId>7</UploadId></Upload>" + more)
     }
     var seen: [String] = []
-    try await dialect().orphans([], at: host, context(script)) { (page: [OrphanedUpload]) async throws(UploadError) in
+    try await uploadProtocol().orphans([], at: host, context(script)) {
+      (page: [OrphanedUpload]) async throws(UploadError) in
       seen.append("\(page.map { String(decoding: $0.name, as: UTF8.self) }) after \(script.requests.count)")
     }
     #expect(seen == ["[\"1\"] after 2", "[\"2\"] after 4", "[\"3\"] after 6"])

@@ -84,13 +84,13 @@ import Testing
     let result = try await uploader.upload(pattern, as: "a")
     #expect(result?.isCompared == true && peer.requests.filter { $0.hasPrefix("POST") }.count == 2, "\(peer.requests)")
     let target = uploader.destination.target("a", length: pattern.length)
-    let dialect = try #require(uploader.destination.dialect as? S3Multipart)
+    let uploadProtocol = try #require(uploader.destination.uploadProtocol as? S3Multipart)
     let whole = BlobSlice(pattern, length: pattern.length)
-    #expect(try await dialect.hasSameBytes(as: whole, target, uploader.context()) == true)
+    #expect(try await uploadProtocol.hasSameBytes(as: whole, target, uploader.context()) == true)
     let read = peer.requests.filter { $0.hasPrefix("GET") && !$0.contains("?") }
     #expect(read.count == (hasOtherTag ? 2 : 0), "\(read)")
     let others = BlobSlice(PatternSource(length: 17 << 20, seed: 2), length: pattern.length)
-    #expect(try await dialect.hasSameBytes(as: others, target, uploader.context()) == false)
+    #expect(try await uploadProtocol.hasSameBytes(as: others, target, uploader.context()) == false)
   }
 
   /// The response to a completion is lost, and the server reports a wrong checksum of the object.

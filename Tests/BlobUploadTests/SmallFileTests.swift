@@ -109,10 +109,10 @@ import Testing
   }
 
   /// A queue for tus, with a server that accepts a file in the request that creates the upload.
-  private func tus(_ desk: Desk, _ transport: any Transport, _ dialect: Tus = Tus(), upTo most: Int64 = 4 << 20)
+  private func tus(_ desk: Desk, _ transport: any Transport, _ uploadProtocol: Tus = Tus(), upTo most: Int64 = 4 << 20)
     -> UploadQueue
   {
-    var queue = desk.queue(transport, dialect)
+    var queue = desk.queue(transport, uploadProtocol)
     queue.uploader.destination.limits.firstPart = most
     return queue
   }

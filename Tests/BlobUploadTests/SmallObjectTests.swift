@@ -10,16 +10,17 @@ import Testing
 @Suite struct SmallObjectTests {
   private static let field = "x-amz-checksum-crc32c"
   private let names = (0..<300).map { "\($0)" }
-  private let dialect = S3Multipart(
+  private let uploadProtocol = S3Multipart(
     bucketPath: "/media/",
     signer: S3Signer(S3Credentials(accessKey: "AKIAFAKE00EXAMPLE", secretKey: "s"), region: "us-east-1"))
 
   private func queue(_ desk: Desk, _ transport: any Transport, _ scheme: String = "http") -> UploadQueue {
     // `S3ConditionTests` tests how conditions are tried.
-    dialect.conditions.noteHeeded()
-    var queue = desk.queue(transport, dialect)
+    uploadProtocol.conditions.noteHeeded()
+    var queue = desk.queue(transport, uploadProtocol)
     queue.uploader.destination = UploadDestination(
-      endpoint: HTTPURL("\(scheme)://media.example/media/")!, dialect: dialect, limits: dialect.limits)
+      endpoint: HTTPURL("\(scheme)://media.example/media/")!, uploadProtocol: uploadProtocol,
+      limits: uploadProtocol.limits)
     queue.uploader.clock = LeapingClock()
     return queue
   }
@@ -44,7 +45,7 @@ import Testing
       #expect(request.headers[Self.field] == base64(Digest.value(of: bytes, .crc32c)))
       var again = request
       again.headers["Authorization"] = nil
-      dialect.signer.sign(&again)
+      uploadProtocol.signer.sign(&again)
       // The signature is the same unless a second has passed meanwhile.
       if again.headers["x-amz-date"] == request.headers["x-amz-date"] {
         #expect(again.headers["Authorization"] == request.headers["Authorization"])

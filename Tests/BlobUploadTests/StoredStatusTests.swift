@@ -13,7 +13,7 @@ import Testing
     let peer = HTTPPeer { $0.method == "PUT" ? .init(status, [:], body) : .init(403) }
     defer { peer.stop() }
     var uploader = Uploader(
-      UploadDestination(endpoint: peer.url, dialect: PlainPut(), limits: PartLimits(firstPart: .max)),
+      UploadDestination(endpoint: peer.url, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max)),
       transport: SocketTransport(), retry: RetryPolicy(retries: 1))
     uploader.clock = LeapingClock()
     let result = try await uploader.upload(PatternSource(length: 1000), as: "a")
@@ -40,7 +40,8 @@ import Testing
     let peer = ScriptedPeer([.readHead, answer(404), .close], [.readHead, answer(201), .hold])
     let endpoint = HTTPURL("http://127.0.0.1:\(peer.port)/")!
     var uploader = Uploader(
-      UploadDestination(endpoint: endpoint, dialect: WebDAV(), limits: PartLimits(smallest: .max, firstPart: 4 << 20)),
+      UploadDestination(
+        endpoint: endpoint, uploadProtocol: WebDAV(), limits: PartLimits(smallest: .max, firstPart: 4 << 20)),
       transport: SocketTransport(), retry: RetryPolicy(retries: 1))
     uploader.clock = LeapingClock()
     let source = PatternSource(length: 64 << 20, access: .sequential, knowsLength: false)

@@ -106,12 +106,12 @@ let host = HTTPURL("http://media.example/in/")!
 /// An uploader whose delays take no time. `knowsHost`: the host's successes are trusted, so no file is queried;
 /// `PutAnswerTests` tests untrusted hosts.
 func uploader(
-  _ dialect: any UploadProtocol, _ transport: any Transport, retries: Int = 8, partSize: Int64? = nil,
+  _ uploadProtocol: any UploadProtocol, _ transport: any Transport, retries: Int = 8, partSize: Int64? = nil,
   headers: HTTPHeaders = [:], limits: PartLimits? = nil, knowsHost: Bool = true, clock: LeapingClock = LeapingClock()
 ) -> Uploader {
-  let natural = dialect is PlainPut ? PartLimits(firstPart: .max) : PartLimits()
+  let natural = uploadProtocol is PlainPut ? PartLimits(firstPart: .max) : PartLimits()
   var uploader = Uploader(
-    UploadDestination(endpoint: host, dialect: dialect, limits: limits ?? natural, headers: headers),
+    UploadDestination(endpoint: host, uploadProtocol: uploadProtocol, limits: limits ?? natural, headers: headers),
     transport: transport, retry: RetryPolicy(retries: retries), partSize: partSize)
   uploader.clock = clock
   if knowsHost { uploader.destination.acquaintance.putAnswers.trust(folderOf: host) }
@@ -168,8 +168,8 @@ final class Outcomes: UploadObserver {
 
 extension HTTPResponse {
   /// The response to a creation without a body.
-  static func emptyCreation(_ dialect: String) -> HTTPResponse {
-    dialect == "tus" ? .created : .status(201, ["Location": "/up/1", "Upload-Complete": "?0"])
+  static func emptyCreation(_ uploadProtocol: String) -> HTTPResponse {
+    uploadProtocol == "tus" ? .created : .status(201, ["Location": "/up/1", "Upload-Complete": "?0"])
   }
 
   /// The response to HEAD or PATCH from a server that has `count` of `length` bytes: tus, or the IETF draft.

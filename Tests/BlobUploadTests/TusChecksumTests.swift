@@ -19,9 +19,11 @@ struct TusChecksumTests {
     try await UploadDestination.discover(host, named: named, checksum: checksum, over: Script(answer))
   }
 
-  @Test(arguments: ["tus", nil]) func whatIsNotOfferedIsNamed(_ dialect: String?) async throws {
+  @Test(arguments: ["tus", nil]) func whatIsNotOfferedIsNamed(_ uploadProtocol: String?) async throws {
     for offered in ["sha1,md5", nil] {
-      let error = await #expect(throws: UploadError.self) { try await discover(Self.offer(offered), named: dialect) }
+      let error = await #expect(throws: UploadError.self) {
+        try await discover(Self.offer(offered), named: uploadProtocol)
+      }
       #expect(error?.side == .destination && error?.recovery == .giveUp)
       #expect(error?.message.contains("crc32c was asked for, of md5, sha1") == true, "\(error as Any)")
       #expect(error?.message.contains("offers \(offered == nil ? "none" : "sha1, md5")") == true, "\(error as Any)")
@@ -30,12 +32,12 @@ struct TusChecksumTests {
 
   @Test func partsAreBounded() async throws {
     let destination = try await discover(Self.offer("sha1,crc32c"))
-    #expect(destination.dialect.name == "tus" && destination.limits.usual == 8 << 20)
+    #expect(destination.uploadProtocol.name == "tus" && destination.limits.usual == 8 << 20)
   }
 
   @Test func putCarriesNone() async throws {
-    for (dialect, answer) in [("put", Self.offer("crc32c")), (nil, .status(405))] as [(String?, HTTPResponse)] {
-      let error = await #expect(throws: UploadError.self) { try await discover(answer, named: dialect) }
+    for (uploadProtocol, answer) in [("put", Self.offer("crc32c")), (nil, .status(405))] as [(String?, HTTPResponse)] {
+      let error = await #expect(throws: UploadError.self) { try await discover(answer, named: uploadProtocol) }
       #expect(error?.side == .destination && error?.message.contains("--verify") == true)
     }
   }

@@ -113,7 +113,7 @@ import Testing
     let desk = try await Desk()
     var queue = desk.queue(SocketTransport(), Tus())
     queue.uploader.destination = UploadDestination(
-      endpoint: peer.url, dialect: Tus(), limits: PartLimits(firstPart: 4 << 20))
+      endpoint: peer.url, uploadProtocol: Tus(), limits: PartLimits(firstPart: 4 << 20))
     queue.verify = true
     let outcomes = try await desk.run(queue, ["a", "b"], length: 100_000)
     if isChanged {

@@ -51,7 +51,7 @@ import Testing
     var queue = desk.queue(SocketTransport())
     let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/"))
     queue.uploader.destination = UploadDestination(
-      endpoint: endpoint, dialect: PlainPut(), limits: PartLimits(firstPart: .max))
+      endpoint: endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
     queue.uploader.destination.acquaintance.putAnswers.trust(folderOf: endpoint)
     // What arrived wrong is sent again the next time.
     for count in 1...2 {

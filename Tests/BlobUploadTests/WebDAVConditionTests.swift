@@ -13,9 +13,10 @@ import Testing
   private static let others: [UInt8] = [1, 2, 3]
 
   private func uploader(_ peer: some ProtocolPeer, _ transport: any Transport = SocketTransport()) -> Uploader {
-    let dialect = WebDAV()
+    let uploadProtocol = WebDAV()
     var uploader = Uploader(
-      UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: dialect.limits(at: peer.endpoint)),
+      UploadDestination(
+        endpoint: peer.endpoint, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits(at: peer.endpoint)),
       transport: transport, retry: RetryPolicy(retries: 3))
     uploader.clock = LeapingClock()
     return uploader

@@ -14,9 +14,10 @@ import Testing
   private func uploader(
     _ peer: DavPeer, _ journal: Journal? = nil, retries: Int = 3, _ transport: any Transport = SocketTransport()
   ) -> Uploader {
-    let dialect = WebDAV()
+    let uploadProtocol = WebDAV()
     var uploader = Uploader(
-      UploadDestination(endpoint: peer.endpoint, dialect: dialect, limits: dialect.limits(at: peer.endpoint)),
+      UploadDestination(
+        endpoint: peer.endpoint, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits(at: peer.endpoint)),
       transport: transport, journal: journal, retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
     return uploader

@@ -7,12 +7,13 @@ import Blobs
 import Testing
 
 @Suite struct WebDAVTests {
-  private func uploader(_ peer: DavPeer, at path: String = "", _ dialect: WebDAV = WebDAV(), retries: Int = 3)
+  private func uploader(_ peer: DavPeer, at path: String = "", _ uploadProtocol: WebDAV = WebDAV(), retries: Int = 3)
     -> Uploader
   {
     let endpoint = peer.endpoint.resolve(path)!
     var uploader = Uploader(
-      UploadDestination(endpoint: endpoint, dialect: dialect, limits: dialect.limits(at: endpoint)),
+      UploadDestination(
+        endpoint: endpoint, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits(at: endpoint)),
       transport: SocketTransport(), retry: RetryPolicy(retries: retries))
     uploader.clock = LeapingClock()
     return uploader
@@ -394,13 +395,13 @@ import Testing
     let peer = DavPeer()
     defer { peer.stop() }
     let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: SocketTransport())
-    #expect(found.dialect.name == "dav")
+    #expect(found.uploadProtocol.name == "dav")
     let refused = Script(.status(401))
     await #expect(throws: UploadError.self) {
       _ = try await UploadDestination.discover(host, named: "dav", over: refused)
     }
     let nginx = try await UploadDestination.discover(host, named: "dav", over: Script(.status(405)))
-    #expect(nginx.dialect.name == "dav")
+    #expect(nginx.uploadProtocol.name == "dav")
   }
 
   @Test func partSizeDoesNotCutIt() async throws {

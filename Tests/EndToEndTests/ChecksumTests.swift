@@ -9,7 +9,7 @@ extension EndToEnd {
 
     /// Uses a proxy that flips a bit on each connection.
     @Test(arguments: [("tus", "sha1"), ("tus", "crc32c"), ("resumable", "sha256"), ("put", "sha512")])
-    func changedBytesAreSentAgain(_ dialect: String, _ algorithm: String) async throws {
+    func changedBytesAreSentAgain(_ uploadProtocol: String, _ algorithm: String) async throws {
       try scratch.file("gallery/small.jpg", 1 << 20)
       try scratch.file("gallery/video.mov", 20 << 20)
       let server = try await ServeProcess.start(in: scratch)
@@ -17,7 +17,7 @@ extension EndToEnd {
       let faults = [ChaosProxy.Fault](repeating: .flip(at: 700_000), count: 16)
       let proxy = ChaosProxy(to: server.port, ChaosProxy.Schedule(faults))
       let (end, push) = try await fullbore(
-        "push", scratch.path("gallery/"), "\(dialect)+http://127.0.0.1:\(proxy.port)/", "--checksum", algorithm,
+        "push", scratch.path("gallery/"), "\(uploadProtocol)+http://127.0.0.1:\(proxy.port)/", "--checksum", algorithm,
         "--header", "Host: 127.0.0.1:\(server.port)", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       #expect(proxy.counters.faults > 0, "the proxy changed nothing")

@@ -89,10 +89,10 @@ extension EndToEnd {
     /// Pushes repeatedly. Only changed files may fail, and each of them must be named.
     private func pushAgainAndAgain(to url: String, until deadline: ContinuousClock.Instant) async throws -> Int {
       var count = 0
-      let dialects = ["", "put+", "resumable+"]
+      let uploadProtocols = ["", "put+", "resumable+"]
       while ContinuousClock.now < deadline {
         let (end, push) = try await fullbore(
-          "push", "--overwrite", scratch.path("gallery/"), dialects[count % 3] + url + "pushed/", in: scratch)
+          "push", "--overwrite", scratch.path("gallery/"), uploadProtocols[count % 3] + url + "pushed/", in: scratch)
         #expect(end == .exited(0) || end == .exited(1), "\(end) \(push.output)\(push.errors)")
         count += 1
         // Changes are not faster than this, and other tests run at the same time.

@@ -31,26 +31,27 @@ extension EndToEnd {
     }
 
     @Test(arguments: ["tus+", "resumable+", "put+", ""])
-    func everyRowArrivesUnderItsNameAndOnlyOnce(_ dialect: String) async throws {
+    func everyRowArrivesUnderItsNameAndOnlyOnce(_ uploadProtocol: String) async throws {
       let lengths = [0, 1, 100_000, 9 << 20]
       let database = try makeDatabase(lengths)
       let server = try await ServeProcess.start(in: scratch)
-      let push = try Command(Tool.fullbore, ["push", source, dialect + server.url], in: scratch)
+      let push = try Command(Tool.fullbore, ["push", source, uploadProtocol + server.url], in: scratch)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       for (index, length) in lengths.enumerated() {
         let arrived = try Data(contentsOf: URL(fileURLWithPath: server.folder.path + "/roll/IMG_\(index + 1).jpg"))
         #expect(Array(arrived) == bytes(length, UInt64(index + 1)))
       }
-      let again = try Command(Tool.fullbore, ["push", source, dialect + server.url], in: scratch)
+      let again = try Command(Tool.fullbore, ["push", source, uploadProtocol + server.url], in: scratch)
       #expect(try await again.wait() == .exited(0), "\(again.output)\(again.errors)")
       #expect(again.output.contains("4 done before"), "\(again.output)")
 
       // One row now has another version, which must not replace the old one without `--overwrite`.
       try database.execute("UPDATE photo SET data = x'0102', version = 2 WHERE id = 3")
-      let changed = try Command(Tool.fullbore, ["push", source, dialect + server.url], in: scratch)
+      let changed = try Command(Tool.fullbore, ["push", source, uploadProtocol + server.url], in: scratch)
       #expect(try await changed.wait() == .exited(1), "\(changed.output)\(changed.errors)")
       #expect(changed.errors.contains("IMG_3.jpg"))
-      let replaced = try Command(Tool.fullbore, ["push", "--overwrite", source, dialect + server.url], in: scratch)
+      let replaced = try Command(
+        Tool.fullbore, ["push", "--overwrite", source, uploadProtocol + server.url], in: scratch)
       #expect(try await replaced.wait() == .exited(0), "\(replaced.output)\(replaced.errors)")
       let arrived = try Data(contentsOf: URL(fileURLWithPath: server.folder.path + "/roll/IMG_3.jpg"))
       #expect(Array(arrived) == [1, 2])

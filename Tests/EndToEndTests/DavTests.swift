@@ -23,14 +23,14 @@ extension EndToEnd {
 
     /// nginx does not announce WebDAV, and responds with 500 to a PUT into a missing folder.
     @Test(.needs(.nginx), arguments: ["", "dav+"], ["", "new/place/"])
-    func foldersAreMadeWhereNginxWantsThem(_ dialect: String, _ place: String) async throws {
+    func foldersAreMadeWhereNginxWantsThem(_ uploadProtocol: String, _ place: String) async throws {
       for number in 0..<20 { try scratch.file("gallery/2026/\(number % 3)/IMG \(number).jpg", 5000 + number) }
       try scratch.file("gallery/first.jpg", 1000)
       let gallery = Folder(scratch.path("gallery"))
       let received = try scratch.folder("received")
       let server = try await DavServer.nginx.start(into: received, in: scratch)
       let (end, push) = try await fullbore(
-        "push", "--retries", "0", gallery.path + "/", "\(dialect)\(server.url)/\(place)", in: scratch)
+        "push", "--retries", "0", gallery.path + "/", "\(uploadProtocol)\(server.url)/\(place)", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       gallery.expectSame(as: Folder(received + "/" + place))
     }

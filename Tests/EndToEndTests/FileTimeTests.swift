@@ -21,12 +21,14 @@ extension EndToEnd {
         #expect(end == .exited(0), "\(list.output)\(list.errors)")
       }
       let server = try await ServeProcess.start(in: scratch)
-      for dialect in ["put+", "tus+", "resumable+"] {
-        let (end, push) = try await run("push", [gallery, "\(dialect)\(server.url)\(dialect.dropLast())/"])
+      for uploadProtocol in ["put+", "tus+", "resumable+"] {
+        let (end, push) = try await run(
+          "push", [gallery, "\(uploadProtocol)\(server.url)\(uploadProtocol.dropLast())/"])
         #expect(end == .exited(0), "\(push.output)\(push.errors)")
-        Folder(gallery).expectSame(as: Folder("\(server.folder.path)/\(dialect.dropLast())"))
+        Folder(gallery).expectSame(as: Folder("\(server.folder.path)/\(uploadProtocol.dropLast())"))
         // The second push recognizes the files.
-        let (_, again) = try await run("push", [gallery, "\(dialect)\(server.url)\(dialect.dropLast())/"])
+        let (_, again) = try await run(
+          "push", [gallery, "\(uploadProtocol)\(server.url)\(uploadProtocol.dropLast())/"])
         #expect(again.output.contains("5 done before"), "\(again.output)")
       }
     }

@@ -7,13 +7,13 @@ extension EndToEnd {
     let scratch = try! Scratch()
 
     @Test(arguments: ["", "tus+", "put+", "resumable+"])
-    func aFreshJournalSendsNothingThatIsThere(_ dialect: String) async throws {
+    func aFreshJournalSendsNothingThatIsThere(_ uploadProtocol: String) async throws {
       let sizes = [0, 10, 70_000, 300_000, 9 << 20]
       for (number, size) in sizes.enumerated() { try scratch.file("card/\(number).jpg", size, seed: UInt64(number)) }
       let server = try await ServeProcess.start(in: scratch)
       func push(_ journal: String, _ options: String...) async throws -> Command {
         let words =
-          ["push", "--journal", scratch.path(journal)] + options + [scratch.path("card/"), dialect + server.url]
+          ["push", "--journal", scratch.path(journal)] + options + [scratch.path("card/"), uploadProtocol + server.url]
         let push = try Command(Tool.fullbore, words, in: scratch)
         #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
         return push
@@ -41,17 +41,19 @@ extension EndToEnd {
 
     /// If files are replaced anyway, a push has no other reason to ask for the capabilities of the server.
     @Test(arguments: ["", "put+", "resumable+"])
-    func aCheckFindsOtherBytesWhereFilesAreReplaced(_ dialect: String) async throws {
+    func aCheckFindsOtherBytesWhereFilesAreReplaced(_ uploadProtocol: String) async throws {
       let file = try scratch.file("card/a.jpg", 5000, seed: 1)
       let server = try await ServeProcess.start(in: scratch)
-      #expect(try await fullbore("push", "--overwrite", file, dialect + server.url, in: scratch).end == .exited(0))
+      #expect(
+        try await fullbore("push", "--overwrite", file, uploadProtocol + server.url, in: scratch).end == .exited(0))
       let (same, first) = try await fullbore(
-        "push", "--overwrite", "--check", file, dialect + server.url, in: scratch)
+        "push", "--overwrite", "--check", file, uploadProtocol + server.url, in: scratch)
       #expect(same == .exited(0) && first.output.contains("1 done before, compared by digest"), "\(first.output)")
       let other = try scratch.file("other", 5000, seed: 2)
       try Data(contentsOf: URL(fileURLWithPath: other)).write(
         to: URL(fileURLWithPath: "\(server.folder.path)/a.jpg"), options: [])
-      let (end, check) = try await fullbore("push", "--overwrite", "--check", file, dialect + server.url, in: scratch)
+      let (end, check) = try await fullbore(
+        "push", "--overwrite", "--check", file, uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0) && check.output.contains("1 file sent"), "\(check.output)\(check.errors)")
       #expect(FileManager.default.contentsEqual(atPath: file, andPath: "\(server.folder.path)/a.jpg"))
     }

@@ -123,8 +123,9 @@ private struct Battle {
 
   /// Galleries alternate between the protocols that can resume.
   private func start(_ name: String, attempt: Int) throws -> Command {
-    let dialect = isResumable ? "resumable+" : "tus+"
-    return try Command.fullbore("push", "--bwlimit", "48M", scratch.path(name), dialect + server.url, in: scratch)
+    let uploadProtocol = isResumable ? "resumable+" : "tus+"
+    return try Command.fullbore(
+      "push", "--bwlimit", "48M", scratch.path(name), uploadProtocol + server.url, in: scratch)
   }
 
   /// No file is published early or in part: every published file has all its bytes.

@@ -9,12 +9,12 @@ extension EndToEnd {
 
     /// The kernel kills a process that writes more than 1 MiB to a file.
     @Test(arguments: ["put+", "tus+", "resumable+"])
-    func largePushWritesNoTemporaryFile(_ dialect: String) async throws {
+    func largePushWritesNoTemporaryFile(_ uploadProtocol: String) async throws {
       let size = 512 << 20
       let file = try scratch.hole("video.mov", size)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
-        "bash", ["-c", "ulimit -f 1024; exec \"$0\" \"$@\"", Tool.fullbore, "push", file, dialect + server.url],
+        "bash", ["-c", "ulimit -f 1024; exec \"$0\" \"$@\"", Tool.fullbore, "push", file, uploadProtocol + server.url],
         in: scratch)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       #expect(server.folder.files() == ["video.mov": size])
@@ -43,9 +43,9 @@ extension EndToEnd {
     }
 
     @Test(arguments: [("put+", 64), ("tus+", 64), ("tus+", 128), ("resumable+", 256)])
-    func withFewOpenFilesEveryFileArrives(_ dialect: String, _ limit: Int) async throws {
+    func withFewOpenFilesEveryFileArrives(_ uploadProtocol: String, _ limit: Int) async throws {
       let server = try await ServeProcess.start(in: scratch)
-      let push = try await push(withOpenFiles: limit, to: dialect + server.url)
+      let push = try await push(withOpenFiles: limit, to: uploadProtocol + server.url)
       #expect(push.end == .exited(0), "\(push.errors)")
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }

@@ -45,13 +45,13 @@ extension EndToEnd {
     }
 
     @Test(arguments: Motion.allCases, ["put+", "tus+"])
-    func whatMovesIsNamedAndNotPublished(_ motion: Motion, _ dialect: String) async throws {
+    func whatMovesIsNamedAndNotPublished(_ motion: Motion, _ uploadProtocol: String) async throws {
       let file = try scratch.file("gallery/video.mov", Self.size)
       for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", 30_000 + number) }
       let gallery = Folder(scratch.path("gallery"))
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command.fullbore(
-        "push", "--bwlimit", "8M", gallery.path + "/", dialect + server.url, in: scratch)
+        "push", "--bwlimit", "8M", gallery.path + "/", uploadProtocol + server.url, in: scratch)
       try await until("a part has arrived") { server.folder.unfinished() > 2 << 20 ? true : nil }
       try motion.happen(to: file)
       #expect(try await push.wait() == .exited(1))
@@ -60,14 +60,14 @@ extension EndToEnd {
       #expect(push.errors.split(separator: "\n").count == 1, "\(push.errors)")
       #expect(server.folder.files().count == 5 && server.folder.files()["video.mov"] == nil)
 
-      let (end, again) = try await fullbore("push", gallery.path + "/", dialect + server.url, in: scratch)
+      let (end, again) = try await fullbore("push", gallery.path + "/", uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(again.errors)")
       gallery.expectSame(as: server.folder)
       #expect(server.folder.unfinished() == 0 || motion == .deleted)
     }
 
     /// The files change while they wait behind a slow one. They are small enough to be sent in order.
-    @Test(arguments: ["put+", "tus+"]) func whatGoesBeforeItsTurnIsNamed(_ dialect: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func whatGoesBeforeItsTurnIsNamed(_ uploadProtocol: String) async throws {
       try scratch.file("gallery/a.mov", 4 << 20)
       for name in ["b-gone", "c-changed", "d-longer", "e-folder", "f-pipe", "g-same"] {
         try scratch.file("gallery/\(name).jpg", 50_000)
@@ -75,7 +75,7 @@ extension EndToEnd {
       let gallery = Folder(scratch.path("gallery"))
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command.fullbore(
-        "push", "--jobs", "1", "--bwlimit", "2M", gallery.path + "/", dialect + server.url, in: scratch)
+        "push", "--jobs", "1", "--bwlimit", "2M", gallery.path + "/", uploadProtocol + server.url, in: scratch)
       try await until("a part has arrived") { server.folder.unfinished() > 1 << 20 ? true : nil }
       func path(_ name: String) -> String { "\(gallery.path)/\(name).jpg" }
       for name in ["b-gone", "e-folder", "f-pipe"] { try FileManager.default.removeItem(atPath: path(name)) }
@@ -98,7 +98,7 @@ extension EndToEnd {
 
     /// A camera roll is sorted while it is pushed: each file arrives once, under the name that the walk found, and no
     /// byte is read twice. Some files are renamed before they are opened, some while they are read.
-    @Test(arguments: ["put+", "tus+"]) func whatIsRenamedMeanwhileArrivesOnce(_ dialect: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func whatIsRenamedMeanwhileArrivesOnce(_ uploadProtocol: String) async throws {
       let size = 200_000
       for number in 100..<198 { try scratch.file("gallery/IMG_\(number).jpg", size + number, seed: UInt64(number)) }
       for name in ["IMG_000.mov", "IMG_199.mov"] { try scratch.file("gallery/\(name)", 6 << 20) }
@@ -113,7 +113,7 @@ extension EndToEnd {
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command.fullbore(
         "push", "--json", "--jobs", "2", "--part-size", "1M", "--bwlimit", "10M", gallery.path + "/",
-        dialect + server.url, in: scratch)
+        uploadProtocol + server.url, in: scratch)
       try await until("a film is under way: \(push.errors)") { server.folder.received() > 1 << 20 ? true : nil }
       try FileManager.default.createDirectory(atPath: gallery.path + "/sorted", withIntermediateDirectories: false)
       #expect(rename(gallery.path + "/IMG_000.mov", gallery.path + "/sorted/first.mov") == 0)

@@ -50,11 +50,11 @@ extension EndToEnd {
       }
     }
 
-    @Test(arguments: ["put+", "tus+"]) func anyNameArrivesAsItIs(_ dialect: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func anyNameArrivesAsItIs(_ uploadProtocol: String) async throws {
       let gallery = try makeGallery()
       let server = try await ServeProcess.start(in: scratch)
       let (end, push) = try await fullbore(
-        "push", "--hidden", "--json", gallery + "/", dialect + server.url, in: scratch)
+        "push", "--hidden", "--json", gallery + "/", uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.errors)")
       let sent = try #require(push.output.split(separator: "\n").last)
       #expect(sent.contains("\"files_sent\":\(2 * Self.names.count + 1),"))
@@ -62,7 +62,8 @@ extension EndToEnd {
       try FileManager.default.removeItem(atPath: gallery + "/empty folder")
       let diff = try Command("diff", ["-r", "-x", ".fullbore", gallery, server.folder.path], in: scratch)
       #expect(try await diff.wait() == .exited(0), "\(diff.output)\(diff.errors)")
-      let (again, second) = try await fullbore("push", "--hidden", gallery + "/", dialect + server.url, in: scratch)
+      let (again, second) = try await fullbore(
+        "push", "--hidden", gallery + "/", uploadProtocol + server.url, in: scratch)
       #expect(again == .exited(0) && second.output.hasPrefix("0 files sent"), "\(second.output)\(second.errors)")
     }
 
@@ -119,7 +120,7 @@ extension EndToEnd {
     }
 
     /// The server accepts paths of up to 3,072 bytes; a deeper file is named, and the others arrive.
-    @Test(arguments: ["put+", "tus+"]) func aDeepTreeArrivesAsFarAsItCan(_ dialect: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func aDeepTreeArrivesAsFarAsItCan(_ uploadProtocol: String) async throws {
       let name = String(repeating: "d", count: 100)
       let make = """
         cd "$1"; for depth in $(seq 60); do mkdir \(name); cd -P \(name); echo $depth > here; touch -d 2020-01-01 here; done
@@ -127,7 +128,7 @@ extension EndToEnd {
       let gallery = try scratch.folder("gallery")
       #expect(try await Command("bash", ["-c", make, "bash", gallery], in: scratch).wait() == .exited(0))
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", gallery + "/", dialect + server.url, in: scratch)
+      let (end, push) = try await fullbore("push", gallery + "/", uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(1))
       #expect(push.errors.contains("the path is longer than 3072 bytes"), "\(push.errors.prefix(3000))")
       #expect(push.output.contains("30 files sent") && push.output.contains("30 failed"), "\(push.output.suffix(300))")

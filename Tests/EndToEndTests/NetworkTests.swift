@@ -88,7 +88,7 @@ extension EndToEnd {
     }
 
     /// The second file, and the next run, start with the part size that was accepted for the first file.
-    @Test(.needs(.nginx), arguments: ["tus", "resumable"]) func partsShrinkToWhatAProxyTakes(_ dialect: String)
+    @Test(.needs(.nginx), arguments: ["tus", "resumable"]) func partsShrinkToWhatAProxyTakes(_ uploadProtocol: String)
       async throws
     {
       let server = try await ServeProcess.start(in: scratch)
@@ -105,7 +105,7 @@ extension EndToEnd {
       try scratch.file("gallery/video.mov", 20 << 20)
       try scratch.file("gallery/photo.jpg", 3 << 20)
       let (end, push) = try await fullbore(
-        "push", scratch.path("gallery/"), "\(dialect)+\(proxy.url)/", in: scratch)
+        "push", scratch.path("gallery/"), "\(uploadProtocol)+\(proxy.url)/", in: scratch)
       #expect(end == .exited(0), "\(push.errors)")
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
       let refused = proxy.command.errors.components(separatedBy: "too large body").count
@@ -113,7 +113,7 @@ extension EndToEnd {
 
       try scratch.file("gallery/later.mov", 20 << 20)
       let (again, later) = try await fullbore(
-        "push", scratch.path("gallery/"), "\(dialect)+\(proxy.url)/", in: scratch)
+        "push", scratch.path("gallery/"), "\(uploadProtocol)+\(proxy.url)/", in: scratch)
       #expect(again == .exited(0), "\(later.errors)")
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
       #expect(proxy.command.errors.components(separatedBy: "too large body").count == refused)
@@ -122,7 +122,7 @@ extension EndToEnd {
     /// The proxy removes the path prefix under which it publishes the server. It does not tell the server, and sends
     /// its own `Host`.
     @Test(.needs(.nginx), arguments: ["tus", "resumable"]) func aServerBelowAPathOfAProxyTakesFilesOfAnySize(
-      _ dialect: String
+      _ uploadProtocol: String
     ) async throws {
       let server = try await ServeProcess.start(in: scratch)
       let proxy = try await PeerServer.nginx(
@@ -133,7 +133,7 @@ extension EndToEnd {
       for (number, atOnce) in ["1", "4"].enumerated() {
         let arguments = [
           "--retries", "0", "--parts-at-once", atOnce, scratch.path("gallery/"),
-          "\(dialect)+\(proxy.url)/photos/\(number)/a/",
+          "\(uploadProtocol)+\(proxy.url)/photos/\(number)/a/",
         ]
         let push = try Command(Tool.fullbore, ["push"] + arguments, in: scratch)
         #expect(try await push.wait() == .exited(0), "\(push.errors)")
@@ -172,11 +172,12 @@ extension EndToEnd {
       #expect(server.folder.unfinished() == 0, "parts are deleted too")
     }
 
-    @Test(arguments: ["put", "tus"]) func serverIsReachedOverIPv6(_ dialect: String) async throws {
+    @Test(arguments: ["put", "tus"]) func serverIsReachedOverIPv6(_ uploadProtocol: String) async throws {
       let server = try await ServeProcess.start(in: scratch, address: "[::1]")
       #expect(server.url.hasPrefix("http://[::1]:"))
       try scratch.file("gallery/video.mov", 5 << 20)
-      let (end, push) = try await fullbore("push", scratch.path("gallery/"), "\(dialect)+\(server.url)", in: scratch)
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery/"), "\(uploadProtocol)+\(server.url)", in: scratch)
       #expect(end == .exited(0), "\(push.errors)")
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }

@@ -32,11 +32,12 @@ extension EndToEnd {
     }
 
     @Test(.needs(.resumableUpload), arguments: ["tus+", ""])
-    func tusServerReceivesAFolder(_ dialect: String) async throws {
+    func tusServerReceivesAFolder(_ uploadProtocol: String) async throws {
       let gallery = try makeGallery()
       let received = try scratch.folder("received")
       let peer = try await PeerServer.resumableUpload(into: received, in: scratch)
-      let (end, push) = try await fullbore("push", gallery.path + "/", "\(dialect)\(peer.url)/files", in: scratch)
+      let (end, push) = try await fullbore(
+        "push", gallery.path + "/", "\(uploadProtocol)\(peer.url)/files", in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       gallery.expectSameContents(in: Folder(received))
     }
@@ -172,7 +173,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.photographs), arguments: ["put+", "tus+", "resumable+"])
-    func photographsArriveAsTheyWere(_ dialect: String) async throws {
+    func photographsArriveAsTheyWere(_ uploadProtocol: String) async throws {
       let source = Folder(try #require(Peer.photographs.path, Peer.photographs.reason))
       try scratch.folder("photographs")
       let names = source.files().keys.filter { $0.hasSuffix(".png") || $0.hasSuffix(".jpg") }
@@ -182,7 +183,8 @@ extension EndToEnd {
           atPath: "\(source.path)/\(name)", toPath: scratch.path("photographs/\(name)"))
       }
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", scratch.path("photographs"), dialect + server.url, in: scratch)
+      let (end, push) = try await fullbore(
+        "push", scratch.path("photographs"), uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       Folder(scratch.path("photographs")).expectSame(as: Folder(server.folder.path + "/photographs"))
     }

@@ -19,32 +19,34 @@ extension EndToEnd {
       #expect(try await push.wait() == .exited(2) && push.errors.contains("standard input is closed"), "\(push.errors)")
     }
 
-    @Test(arguments: ["tus+", "resumable+", "put+", ""]) func aPipeArrives(_ dialect: String) async throws {
+    @Test(arguments: ["tus+", "resumable+", "put+", ""]) func aPipeArrives(_ uploadProtocol: String) async throws {
       let file = try scratch.file("gallery/film.mov", (40 << 20) + 1)
       let server = try await ServeProcess.start(in: scratch)
-      let push = try push("cat '\(file)'", "-", "--name", "film.mov", dialect + server.url)
+      let push = try push("cat '\(file)'", "-", "--name", "film.mov", uploadProtocol + server.url)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
       #expect(push.output.contains("film.mov  40"), "its length is known in the end: \(push.output)")
     }
 
     /// It cannot be read again: what arrived is compared by a digest that was made on the way.
-    @Test(arguments: ["tus+", "resumable+", "put+", ""]) func aPipeIsVerified(_ dialect: String) async throws {
+    @Test(arguments: ["tus+", "resumable+", "put+", ""]) func aPipeIsVerified(_ uploadProtocol: String) async throws {
       let file = try scratch.file("gallery/film.mov", (40 << 20) + 1)
       let server = try await ServeProcess.start(in: scratch)
-      let push = try push("cat '\(file)'", "--verify", "-", "--name", "film.mov", dialect + server.url)
+      let push = try push("cat '\(file)'", "--verify", "-", "--name", "film.mov", uploadProtocol + server.url)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
     /// Two cuts and a kill of the server: the pipe is read once, and what was not acknowledged comes from the spool.
-    @Test(arguments: ["tus+", "resumable+"]) func cutsAndAKillOfTheServerLoseNothing(_ dialect: String) async throws {
+    @Test(arguments: ["tus+", "resumable+"]) func cutsAndAKillOfTheServerLoseNothing(_ uploadProtocol: String)
+      async throws
+    {
       let file = try scratch.file("gallery/film.mov", 48 << 20)
       var server = try await ServeProcess.start(in: scratch)
       let proxy = ChaosProxy(to: server.port)
       let push = try push(
         "cat '\(file)'", "--bwlimit", "24M", "--header", "Host: 127.0.0.1:\(server.port)", "-",
-        "\(dialect)http://127.0.0.1:\(proxy.port)/film.mov")
+        "\(uploadProtocol)http://127.0.0.1:\(proxy.port)/film.mov")
       for (number, wanted) in [8, 20, 32].enumerated() {
         try await until("\(wanted) MiB have arrived: \(push.errors)") { [server] in
           if let end = push.end { throw Command.Failure("the push ended: \(end) \(push.errors)") }
@@ -64,14 +66,14 @@ extension EndToEnd {
     }
 
     /// No byte is written to disk either: the kernel kills a process that writes more than 1 MiB to a file.
-    @Test(arguments: ["tus+", "put+"]) func memoryStaysFlat(_ dialect: String) async throws {
+    @Test(arguments: ["tus+", "put+"]) func memoryStaysFlat(_ uploadProtocol: String) async throws {
       let size = 512 << 20
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
         "bash",
         [
           "-c", "ulimit -f 1024; exec \"$0\" push - --name zeros \"$1\" < <(head -c \(size) /dev/zero)",
-          Tool.fullbore, dialect + server.url,
+          Tool.fullbore, uploadProtocol + server.url,
         ], in: scratch)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       #expect(server.folder.files() == ["zeros": size])
@@ -105,9 +107,9 @@ extension EndToEnd {
 
     /// The length is known once the pipe has ended, and `status` shows it from then on.
     @Test(arguments: ["tus+", "resumable+", "put+"])
-    func aPipeThatArrivedIsKnownByItsLength(_ dialect: String) async throws {
+    func aPipeThatArrivedIsKnownByItsLength(_ uploadProtocol: String) async throws {
       let server = try await ServeProcess.start(in: scratch)
-      let push = try push("head -c 3000 /dev/zero", "-", "--name", "zeros", dialect + server.url)
+      let push = try push("head -c 3000 /dev/zero", "-", "--name", "zeros", uploadProtocol + server.url)
       #expect(try await push.wait() == .exited(0), "\(push.errors)")
       let (_, status) = try await fullbore("status", "--all", in: scratch)
       #expect(status.output.contains("done: 1 file, 2.93 KiB"), "\(status.output)")
@@ -116,9 +118,9 @@ extension EndToEnd {
 
     /// No other run can resume it.
     @Test(arguments: ["tus+", "resumable+"])
-    func aPipeThatFailsForGoodLeavesNothingAtTheServer(_ dialect: String) async throws {
+    func aPipeThatFailsForGoodLeavesNothingAtTheServer(_ uploadProtocol: String) async throws {
       let server = try await ServeProcess.start(in: scratch, "--max-total", "4M")
-      let push = try push("head -c 24M /dev/zero", "-", "--name", "zeros", dialect + server.url)
+      let push = try push("head -c 24M /dev/zero", "-", "--name", "zeros", uploadProtocol + server.url)
       #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
       #expect(server.folder.received() == 0, "\(server.folder.unfinished())")
       let (_, status) = try await fullbore("status", "--json", in: scratch)

@@ -19,10 +19,10 @@ extension EndToEnd {
     }
 
     @Test(arguments: ["", "put+", "tus+", "resumable+"])
-    func pushedFolderArrivesByteForByte(_ dialect: String) async throws {
+    func pushedFolderArrivesByteForByte(_ uploadProtocol: String) async throws {
       let gallery = try makeGallery()
       let server = try await ServeProcess.start(in: scratch)
-      let (end, push) = try await fullbore("push", gallery.path + "/", dialect + server.url, in: scratch)
+      let (end, push) = try await fullbore("push", gallery.path + "/", uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       gallery.expectSame(as: server.folder)
       #expect(server.folder.unfinished() == 0)
@@ -61,12 +61,12 @@ extension EndToEnd {
       #expect(write(descriptor, "bytes", 5) == 5)
       close(descriptor)
       let server = try await ServeProcess.start(in: scratch)
-      for dialect in ["put+", "tus+", "resumable+"] {
-        let destination = dialect + server.url + dialect
+      for uploadProtocol in ["put+", "tus+", "resumable+"] {
+        let destination = uploadProtocol + server.url + uploadProtocol
         let (end, push) = try await fullbore("push", scratch.path("gallery/"), destination, in: scratch)
         #expect(end == .exited(0), "\(push.output)\(push.errors)")
-        let arrived = Array("\(server.folder.path)/\(dialect)/".utf8CString.dropLast()) + name
-        #expect(access(arrived, R_OK) == 0, "\(dialect): the name changed on its way")
+        let arrived = Array("\(server.folder.path)/\(uploadProtocol)/".utf8CString.dropLast()) + name
+        #expect(access(arrived, R_OK) == 0, "\(uploadProtocol): the name changed on its way")
       }
     }
 
@@ -115,7 +115,7 @@ extension EndToEnd {
     }
 
     /// The message is printed once, however many files are active when the first response arrives.
-    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func wrongCredentialsAreSaidOnce(_ dialect: String)
+    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func wrongCredentialsAreSaidOnce(_ uploadProtocol: String)
       async throws
     {
       for number in 0..<40 { try scratch.file("gallery/\(number).jpg", 100) }
@@ -124,29 +124,31 @@ extension EndToEnd {
       try Data("wrong".utf8).write(to: URL(fileURLWithPath: wrong))
       let server = try await ServeProcess.start(in: scratch, "--token-file", right)
       let (end, push) = try await fullbore(
-        "push", "--token-file", wrong, scratch.path("gallery/"), dialect + server.url, in: scratch)
+        "push", "--token-file", wrong, scratch.path("gallery/"), uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(3))
       #expect(push.errors.components(separatedBy: " 401 ").count == 2, "\(push.errors)")
       #expect(push.errors.contains("stopped: nothing else would succeed"), "\(push.errors)")
     }
 
     @Test(arguments: ["", "put+", "tus+", "resumable+", "dav+", "form+"])
-    func aReadOnlyServerIsNoMatterOfThePath(_ dialect: String) async throws {
+    func aReadOnlyServerIsNoMatterOfThePath(_ uploadProtocol: String) async throws {
       for number in 0..<40 { try scratch.file("gallery/\(number).jpg", 100) }
       let server = try await ServeProcess.start(in: scratch, "--read-only")
-      let (end, push) = try await fullbore("push", scratch.path("gallery/"), dialect + server.url, in: scratch)
+      let (end, push) = try await fullbore("push", scratch.path("gallery/"), uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(3))
       #expect(push.errors.components(separatedBy: "this server is read-only").count == 2, "\(push.errors)")
       #expect(push.errors.contains("--read-only") && !push.errors.contains("Is the path right?"), "\(push.errors)")
     }
 
-    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func aServerOfAnotherNameIsSaidOnce(_ dialect: String)
+    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func aServerOfAnotherNameIsSaidOnce(
+      _ uploadProtocol: String
+    )
       async throws
     {
       for number in 0..<40 { try scratch.file("gallery/\(number).jpg", 100) }
       let server = try await ServeProcess.start(in: scratch)
       let (end, push) = try await fullbore(
-        "push", "--header", "Host: nas.example", scratch.path("gallery/"), dialect + server.url, in: scratch)
+        "push", "--header", "Host: nas.example", scratch.path("gallery/"), uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(3))
       #expect(push.errors.components(separatedBy: " 421").count == 2, "\(push.errors)")
     }

@@ -203,12 +203,12 @@ extension EndToEnd {
     }
 
     @Test(.needs(.photographs), arguments: ["put+", "form+", "tus+", "resumable+"])
-    func itGoesByEveryProtocol(_ dialect: String) async throws {
+    func itGoesByEveryProtocol(_ uploadProtocol: String) async throws {
       try photograph(.photographs, "rocket.jpg", as: "card/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners), "card/DCIM/IMG_0001.xmp")
       let server = try await ServeProcess.start(in: scratch)
       let (end, push) = try await fullbore(
-        "push", "--edits", "current", scratch.path("card/"), dialect + server.url, in: scratch)
+        "push", "--edits", "current", scratch.path("card/"), uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       let line = "\"$0\" render --corners=0.1,0.2,0.8,0.9,0.0 <\"$1\" | cat >\"$2\""
       let words = ["-c", line, helper, scratch.path("card/DCIM/IMG_0001.JPG"), scratch.path("direct.jpg")]
@@ -300,7 +300,7 @@ extension EndToEnd {
 
     /// A killed push resumes with the same bytes. If the original has changed, it starts again.
     @Test(.needs(.photographs), arguments: ["tus+", "resumable+"], [false, true])
-    func aKilledPushGoesOn(_ dialect: String, _ changes: Bool) async throws {
+    func aKilledPushGoesOn(_ uploadProtocol: String, _ changes: Bool) async throws {
       try photograph(.photographs, "hubble_deep_field.jpg", as: "card/DCIM/IMG_0001.JPG")
       try write(packet((0, 0, 1, 0.99), angle: 0, orientation: 6), "card/DCIM/IMG_0001.xmp")
       let server = try await ServeProcess.start(in: scratch)
@@ -309,7 +309,7 @@ extension EndToEnd {
       let push = try Command.fullbore(
         "push", "--edits", "current", "--edit-quality", "100", "--bwlimit", "200K", "--part-size", "64K", "--exclude",
         "*.xmp",
-        scratch.path("card/"), dialect + server.url, in: scratch)
+        scratch.path("card/"), uploadProtocol + server.url, in: scratch)
       try await until("a part has arrived") { server.folder.unfinished() > 150_000 || push.end != nil ? true : nil }
       push.kill(SIGKILL)
       #expect(try await push.wait() == .killed(by: SIGKILL))
@@ -319,7 +319,7 @@ extension EndToEnd {
 
       let (end, resumed) = try await fullbore(
         "push", "--json", "--edits", "current", "--edit-quality", "100", "--exclude", "*.xmp", scratch.path("card/"),
-        dialect + server.url, in: scratch)
+        uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(resumed.output)\(resumed.errors)")
       let line = try #require(
         resumed.output.split(separator: "\n").first { $0.contains("IMG_E0001") && $0.contains("done") })

@@ -195,13 +195,13 @@ extension EndToEnd {
 
     /// The server is silent, or nothing listens there: the journal knows the push before the first response.
     @Test(arguments: [true, false], ["", "put+"])
-    func aPushThatEndedBeforeTheFirstAnswerIsKnown(_ isKilled: Bool, _ dialect: String) async throws {
+    func aPushThatEndedBeforeTheFirstAnswerIsKnown(_ isKilled: Bool, _ uploadProtocol: String) async throws {
       let file = try scratch.file("gallery/a.jpg", 100_000)
       let nobody = Loopback.listen()
       let peer = ScriptedPeer([.readHead, .hold])
       Loopback.close(nobody.descriptor)
       let place = "http://127.0.0.1:\(isKilled ? peer.port : nobody.port)/in/"
-      let push = try Command.fullbore("push", "--retries", "0", file, dialect + place, in: scratch)
+      let push = try Command.fullbore("push", "--retries", "0", file, uploadProtocol + place, in: scratch)
       if isKilled {
         await peer.wait { !$0.heads.isEmpty }
         push.kill(SIGKILL)
@@ -214,7 +214,7 @@ extension EndToEnd {
       #expect(!lines.output.contains("under way"), "\(lines.output)")
       let (end, resume) = try await fullbore("resume", "--retries", "0", "--timeout", "1s", in: scratch)
       #expect(end == .exited(1) || end == .exited(3), "\(resume.output)\(resume.errors)")
-      if dialect.isEmpty {
+      if uploadProtocol.isEmpty {
         #expect(end == .exited(1) && resume.errors.contains("run that push again"), "\(resume.errors)")
       }
     }

@@ -12,14 +12,14 @@ extension EndToEnd {
     }
 
     @Test(arguments: ["tus+", "put+"], [false, true])
-    func twoCamerasPhotosNeverTakeOneName(_ dialect: String, _ overwrites: Bool) async throws {
+    func twoCamerasPhotosNeverTakeOneName(_ uploadProtocol: String, _ overwrites: Bool) async throws {
       try photo("one/IMG_0001.JPG", seed: 1)
       try photo("two/IMG_0001.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
         Tool.fullbore,
         ["push", "--layout", "{year}/{month}/{name}"] + (overwrites ? ["--overwrite"] : [])
-          + [scratch.path("one"), scratch.path("two"), dialect + server.url], in: scratch)
+          + [scratch.path("one"), scratch.path("two"), uploadProtocol + server.url], in: scratch)
       #expect(try await push.wait() == .exited(1), "\(push.output)\(push.errors)")
       #expect(server.folder.files().count == 1)
       let name = try #require(server.folder.files().keys.first)
@@ -88,24 +88,24 @@ extension EndToEnd {
     }
 
     /// A file that a later push has replaced is sent again, whatever the journal says of the earlier push.
-    @Test(arguments: ["", "put+"]) func aFileThatWasReplacedIsSentAgain(_ dialect: String) async throws {
+    @Test(arguments: ["", "put+"]) func aFileThatWasReplacedIsSentAgain(_ uploadProtocol: String) async throws {
       try photo("one/IMG_0001.JPG", seed: 1)
       try photo("two/IMG_0001.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       for card in ["one", "two", "one", "one"] {
         let (end, push) = try await fullbore(
-          "push", "--overwrite", scratch.path("\(card)/"), dialect + server.url, in: scratch)
+          "push", "--overwrite", scratch.path("\(card)/"), uploadProtocol + server.url, in: scratch)
         #expect(end == .exited(0), "\(push.output)\(push.errors)")
         #expect(Folder(scratch.path(card)).hasSameBytes("IMG_0001.JPG", as: server.folder), "\(push.output)")
       }
       let (_, again) = try await fullbore(
-        "push", "--overwrite", scratch.path("one/"), dialect + server.url, in: scratch)
+        "push", "--overwrite", scratch.path("one/"), uploadProtocol + server.url, in: scratch)
       #expect(again.output.contains("1 done before"), "\(again.output)")
     }
 
     /// nginx replaces any existing file.
     @Test(.needs(.nginx), arguments: ["put+", ""])
-    func aServerThatWouldReplaceAFileIsAskedFirst(_ dialect: String) async throws {
+    func aServerThatWouldReplaceAFileIsAskedFirst(_ uploadProtocol: String) async throws {
       let folder = Folder(try scratch.folder("received"))
       let server = try await PeerServer.nginx(into: folder.path, in: scratch)
       try scratch.file("one/IMG_0001.JPG", 20_000, seed: 1)
@@ -113,18 +113,21 @@ extension EndToEnd {
       try scratch.file("three/IMG_0001.JPG", 20_001, seed: 3)
       try scratch.file("copy/IMG_0001.JPG", 20_000, seed: 1)
       #expect(
-        try await fullbore("push", scratch.path("one/"), "\(dialect)\(server.url)/", in: scratch).end == .exited(0))
+        try await fullbore("push", scratch.path("one/"), "\(uploadProtocol)\(server.url)/", in: scratch).end
+          == .exited(0))
       for other in ["two/", "three/"] {
-        let (end, push) = try await fullbore("push", scratch.path(other), "\(dialect)\(server.url)/", in: scratch)
+        let (end, push) = try await fullbore(
+          "push", scratch.path(other), "\(uploadProtocol)\(server.url)/", in: scratch)
         #expect(end == .exited(1), "\(push.output)\(push.errors)")
         #expect(push.errors.contains("another file"), "\(push.errors)")
         #expect(Folder(scratch.path("one")).hasSameBytes("IMG_0001.JPG", as: folder))
       }
-      let (same, copy) = try await fullbore("push", scratch.path("copy/"), "\(dialect)\(server.url)/", in: scratch)
+      let (same, copy) = try await fullbore(
+        "push", scratch.path("copy/"), "\(uploadProtocol)\(server.url)/", in: scratch)
       #expect(same == .exited(0) && copy.output.contains("0 files sent"), "\(copy.output)\(copy.errors)")
       #expect(copy.output.contains("1 already there"), "\(copy.output)")
       let (end, push) = try await fullbore(
-        "push", "--overwrite", scratch.path("two/"), "\(dialect)\(server.url)/", in: scratch)
+        "push", "--overwrite", scratch.path("two/"), "\(uploadProtocol)\(server.url)/", in: scratch)
       #expect(end == .exited(0), "\(push.errors)")
       #expect(Folder(scratch.path("two")).hasSameBytes("IMG_0001.JPG", as: folder))
     }

@@ -49,7 +49,7 @@ extension EndToEnd {
 
     /// The second push to a name waits, so that the journal knows whose bytes the name has in the end.
     @Test(arguments: ["tus+", "put+", "resumable+"])
-    func ofTwoThatReplaceEachOthersFilesTheLoserIsSentAgain(_ dialect: String) async throws {
+    func ofTwoThatReplaceEachOthersFilesTheLoserIsSentAgain(_ uploadProtocol: String) async throws {
       let names = (0..<200).map { "\($0).jpg" }
       for (index, name) in names.enumerated() {
         try scratch.file("x/\(name)", 3000, seed: UInt64(index))
@@ -57,22 +57,22 @@ extension EndToEnd {
       }
       let server = try await ServeProcess.start(in: scratch)
       let pushes = try ["x/", "y/"].map {
-        try Command.fullbore("push", "--overwrite", scratch.path($0), dialect + server.url, in: scratch)
+        try Command.fullbore("push", "--overwrite", scratch.path($0), uploadProtocol + server.url, in: scratch)
       }
       for push in pushes { #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)") }
       let (end, third) = try await fullbore(
-        "push", "--overwrite", scratch.path("x/"), dialect + server.url, in: scratch)
+        "push", "--overwrite", scratch.path("x/"), uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(third.output)\(third.errors)")
       let wrong = names.filter { !Folder(scratch.path("x")).hasSameBytes($0, as: server.folder) }
       #expect(wrong.isEmpty, "\(third.output)")
     }
 
-    @Test(arguments: ["put+", "tus+"]) func oneFileFromTwoMachinesArrivesOnce(_ dialect: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func oneFileFromTwoMachinesArrivesOnce(_ uploadProtocol: String) async throws {
       let file = try scratch.file("gallery/video.mov", 12 << 20)
       let server = try await ServeProcess.start(in: scratch)
       let pushes = try ["one", "two"].map { machine in
         try Command.fullbore(
-          "push", "--bwlimit", "24M", file, dialect + server.url, in: scratch,
+          "push", "--bwlimit", "24M", file, uploadProtocol + server.url, in: scratch,
           environment: ["FULLBORE_JOURNAL": scratch.path("\(machine).sqlite")])
       }
       for push in pushes { #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)") }
@@ -80,12 +80,15 @@ extension EndToEnd {
       #expect(server.folder.unfinished() == 0)
     }
 
-    @Test(arguments: ["put+", "tus+"]) func otherBytesFromTwoMachinesAreNeverMixed(_ dialect: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func otherBytesFromTwoMachinesAreNeverMixed(_ uploadProtocol: String)
+      async throws
+    {
       let server = try await ServeProcess.start(in: scratch)
       let pushes = try (1...2).map { machine in
         try Command.fullbore(
           "push", "--bwlimit", "24M",
-          scratch.file("\(machine)/video.mov", 12 << 20, seed: UInt64(machine)), dialect + server.url, in: scratch,
+          scratch.file("\(machine)/video.mov", 12 << 20, seed: UInt64(machine)), uploadProtocol + server.url,
+          in: scratch,
           environment: ["FULLBORE_JOURNAL": scratch.path("\(machine).sqlite")])
       }
       var winners: [Int] = []

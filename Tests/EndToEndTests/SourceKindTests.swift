@@ -43,22 +43,23 @@ extension EndToEnd {
       return (place, try await ServeProcess.start(in: place))
     }
 
-    @Test(arguments: ["tus+", "put+"]) func oneCommandTakesEveryKind(_ dialect: String) async throws {
+    @Test(arguments: ["tus+", "put+"]) func oneCommandTakesEveryKind(_ uploadProtocol: String) async throws {
       let other = try await ServeProcess.start(in: scratch)
       let (place, server) = try await receiver()
       let words = try sources(other, 3 << 20)
-      let dry = try Command(Tool.fullbore, ["push", "--dry-run"] + words + [dialect + server.url], in: scratch)
+      let dry = try Command(Tool.fullbore, ["push", "--dry-run"] + words + [uploadProtocol + server.url], in: scratch)
       #expect(try await dry.wait() == .exited(0), "\(dry.errors)")
       for name in ["a b.mov  3.00 MiB", "roll/2023/IMG_1.jpg", "row.mov  sqlite:", "remote.mov  http:", "4 files"] {
         #expect(dry.output.contains(name), "\(dry.output)")
       }
-      let list = try Command(Tool.fullbore, ["push", "-n", "--json"] + words + [dialect + server.url], in: scratch)
+      let list = try Command(
+        Tool.fullbore, ["push", "-n", "--json"] + words + [uploadProtocol + server.url], in: scratch)
       #expect(try await list.wait() == .exited(0), "\(list.errors)")
       #expect(list.output.split(separator: "\n").allSatisfy { $0.hasPrefix("{\"event\":") }, "\(list.output)")
       #expect(list.output.contains(#""path":"a b.mov","length":3145728"#), "\(list.output)")
       #expect(server.folder.files().isEmpty)
       for result in ["4 files sent", "4 done before"] {
-        let push = try Command(Tool.fullbore, ["push"] + words + [dialect + server.url], in: scratch)
+        let push = try Command(Tool.fullbore, ["push"] + words + [uploadProtocol + server.url], in: scratch)
         #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
         #expect(push.output.contains(result), "\(push.output)")
       }

@@ -9,12 +9,14 @@ extension EndToEnd {
     @Test(
       arguments: ["put+", "tus+", "resumable+"],
       [("localhost", "a", "LocalHost", "a"), ("localhost", "~%C3%BC", "localhost", "%7e%c3%bc")])
-    func whatWasReplacedThereIsSentAgain(_ dialect: String, _ urls: (String, String, String, String)) async throws {
+    func whatWasReplacedThereIsSentAgain(_ uploadProtocol: String, _ urls: (String, String, String, String))
+      async throws
+    {
       let x = try scratch.file("x/a.jpg", 3000, seed: 1)
       let y = try scratch.file("y/a.jpg", 3001, seed: 2)
       let server = try await ServeProcess.start(in: scratch)
-      let one = "\(dialect)http://\(urls.0):\(server.port)/\(urls.1)/"
-      let other = "\(dialect)http://\(urls.2):\(server.port)/\(urls.3)/"
+      let one = "\(uploadProtocol)http://\(urls.0):\(server.port)/\(urls.1)/"
+      let other = "\(uploadProtocol)http://\(urls.2):\(server.port)/\(urls.3)/"
       for (arguments, word) in [
         ([x, one], "1 file sent"), ([x, other], "done before"), (["--overwrite", y, other], "1 file sent"),
         (["--overwrite", x, one], "1 file sent"), (["--overwrite", x, other], "done before"),

@@ -21,7 +21,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.openssl), arguments: ["tus+", "put+", ""])
-    func aFolderArrivesOverTLS(_ dialect: String) async throws {
+    func aFolderArrivesOverTLS(_ uploadProtocol: String) async throws {
       let (certificate, key) = try await makeIdentity()
       for number in 0..<20 { try scratch.file("gallery/IMG \(number).jpg", 50_000 + number) }
       try scratch.file("gallery/empty.txt", 0)
@@ -29,10 +29,11 @@ extension EndToEnd {
       let server = try await ServeProcess.start(in: scratch, "--tls-cert", certificate, "--tls-key", key)
       #expect(server.url.hasPrefix("https://"))
       let source = scratch.path("gallery/")
-      let untrusted = try await fullbore("push", source, dialect + server.url, "--retries", "0", in: scratch)
+      let untrusted = try await fullbore("push", source, uploadProtocol + server.url, "--retries", "0", in: scratch)
       #expect(untrusted.end != .exited(0) && server.folder.files().isEmpty)
       #expect((untrusted.command.errors + untrusted.command.output).contains("certificate"))
-      let (end, push) = try await fullbore("push", source, dialect + server.url, "--cacert", certificate, in: scratch)
+      let (end, push) = try await fullbore(
+        "push", source, uploadProtocol + server.url, "--cacert", certificate, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }

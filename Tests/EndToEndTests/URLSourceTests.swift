@@ -9,7 +9,7 @@ extension EndToEnd {
     let scratch = try! Scratch()
 
     @Test(.needs(.nginx), arguments: ["put+", "tus+", "resumable+"])
-    func fileAtAURLIsSentOn(_ dialect: String) async throws {
+    func fileAtAURLIsSentOn(_ uploadProtocol: String) async throws {
       try scratch.file("films/a b.mov", 48 << 20)
       try scratch.file("films/small.jpg", 1000)
       try scratch.file("films/empty.txt", 0)
@@ -21,13 +21,14 @@ extension EndToEnd {
         "bash",
         [
           "-c", "ulimit -f 1024; exec \"$0\" \"$@\"", Tool.fullbore, "push", "\(nginx.url)/a%20b.mov",
-          "\(nginx.url)/small.jpg", "\(nginx.url)/empty.txt", dialect + server.url,
+          "\(nginx.url)/small.jpg", "\(nginx.url)/empty.txt", uploadProtocol + server.url,
         ], in: scratch)
       #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
       films.expectSame(as: server.folder)
       #expect(push.peakMemory <= most(40 << 20), "\(push.peakMemory >> 20) MiB")
 
-      let (again, second) = try await fullbore("push", "\(nginx.url)/a%20b.mov", dialect + server.url, in: scratch)
+      let (again, second) = try await fullbore(
+        "push", "\(nginx.url)/a%20b.mov", uploadProtocol + server.url, in: scratch)
       #expect(again == .exited(0) && second.output.contains("done before"), "\(second.output)")
     }
 
@@ -61,7 +62,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.nginx), arguments: ["put+", "tus+", "resumable+"])
-    func whatIsReadOnceIsVerified(_ dialect: String) async throws {
+    func whatIsReadOnceIsVerified(_ uploadProtocol: String) async throws {
       try scratch.file("films/video.mov", 3 << 20)
       let films = Folder(scratch.path("films"))
       let nginx = try await PeerServer.nginx(into: films.path, rules: "max_ranges 0;", in: scratch)
@@ -69,7 +70,8 @@ extension EndToEnd {
       for word in ["1 file sent", "done before", "already there"] {
         let options = word == "already there" ? ["--overwrite"] : []
         let push = try Command(
-          Tool.fullbore, ["push", "--verify"] + options + ["\(nginx.url)/video.mov", dialect + server.url], in: scratch)
+          Tool.fullbore, ["push", "--verify"] + options + ["\(nginx.url)/video.mov", uploadProtocol + server.url],
+          in: scratch)
         #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
         #expect(push.output.contains(word) || word == "already there", "\(push.output)")
       }

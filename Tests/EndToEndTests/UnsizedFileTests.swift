@@ -7,11 +7,11 @@ extension EndToEnd {
     let scratch = try! Scratch()
 
     @Test(arguments: ["tus+", "put+", "resumable+"])
-    func aFileOfSizeZeroThatHasContentArrivesWhole(_ dialect: String) async throws {
+    func aFileOfSizeZeroThatHasContentArrivesWhole(_ uploadProtocol: String) async throws {
       let empty = try scratch.file("empty.jpg", 0)
       let server = try await ServeProcess.start(in: scratch)
       let (end, push) = try await fullbore(
-        "push", "/proc/version", "/proc/cmdline", empty, dialect + server.url, in: scratch)
+        "push", "/proc/version", "/proc/cmdline", empty, uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(push.output)\(push.errors)")
       #expect(push.output.contains("3 files sent"), "\(push.output)")
       #expect(server.folder.files()["empty.jpg"] == 0)

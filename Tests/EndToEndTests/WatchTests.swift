@@ -162,13 +162,15 @@ extension EndToEnd {
     }
 
     /// The server is unavailable at the start, and again in the middle of a file, for longer than a push would retry.
-    @Test(arguments: ["", "put+", "resumable+"]) func aServerThatIsAwayIsTriedAgain(_ dialect: String) async throws {
+    @Test(arguments: ["", "put+", "resumable+"]) func aServerThatIsAwayIsTriedAgain(_ uploadProtocol: String)
+      async throws
+    {
       var server = try await ServeProcess.start(in: scratch)
       server.command.kill(SIGKILL)
       try await server.command.wait()
       try scratch.file("gallery/IMG_1.jpg", 20_000)
       let watch = try WatchProcess.startBlind(
-        to: dialect + server.url, in: scratch, ["--retries", "1", "--bwlimit", "16M"])
+        to: uploadProtocol + server.url, in: scratch, ["--retries", "1", "--bwlimit", "16M"])
       try await watch.until("it says so") { watch.command.errors.contains("trying again") ? true : nil }
       server = try await server.startAgain(in: scratch)
       try await watch.expectSame(at: server.folder)

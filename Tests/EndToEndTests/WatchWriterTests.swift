@@ -72,13 +72,13 @@ extension EndToEnd {
 
     /// A file was considered complete too early. Another file that was rewritten is not replaced without `--overwrite`.
     @Test(arguments: ["put+", "tus+", "resumable+"])
-    func whatHasGrownReplacesWhatWasSent(_ dialect: String) async throws {
+    func whatHasGrownReplacesWhatWasSent(_ uploadProtocol: String) async throws {
       // Size and seed determine the bytes: with this seed, these are the first bytes of the file that is written below.
       try scratch.file("gallery/film.mov", 100_000, seed: 200_001)
       try scratch.file("gallery/other.mov", 100_000)
       try scratch.file("gallery/taken.mov", 100_000, seed: 200_001)
       let server = try await ServeProcess.start(in: scratch)
-      let watch = try await WatchProcess.start(to: dialect + server.url, in: scratch)
+      let watch = try await WatchProcess.start(to: uploadProtocol + server.url, in: scratch)
       try await watch.expectSame(at: server.folder)
       // Another client has replaced the sent file at the server.
       try Data(repeating: 9, count: 100_000).write(to: URL(fileURLWithPath: server.folder.path + "/taken.mov"))
@@ -95,7 +95,7 @@ extension EndToEnd {
       #expect(try await watch.stop() == .exited(130))
       // A manual push requires `--overwrite`.
       try scratch.file("gallery/film.mov", 400_000)
-      let (end, push) = try await fullbore("push", gallery("film.mov"), dialect + server.url, in: scratch)
+      let (end, push) = try await fullbore("push", gallery("film.mov"), uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(1) && push.errors.contains("--overwrite"), "\(push.errors)")
     }
   }

@@ -67,7 +67,7 @@ import Testing
       isKept
       ? try await Reached(kept, options.connection, over: transport)
       : try await Reached(options.destination, options.connection, checksum: nil, over: transport)
-    #expect(reached.destination.dialect is Tus)
+    #expect(reached.destination.uploadProtocol is Tus)
     #expect(peer.requests.count == 2, "\(peer.requests)")
   }
 
@@ -122,7 +122,7 @@ import Testing
       at(proxy)
     ).connection
     let destination = UploadDestination(
-      endpoint: HTTPURL("https://media.example/")!, dialect: PlainPut(), limits: PartLimits())
+      endpoint: HTTPURL("https://media.example/")!, uploadProtocol: PlainPut(), limits: PartLimits())
     let kept = given.journaled(destination, overwrite: false)
     #expect(!"\(kept)".contains("secret"))
     let again = ConnectionOptions().completed(from: kept)

@@ -65,7 +65,7 @@ import Testing
     #expect(try !options("a", "http://host/").omitsTimes)
     #expect(try options("a", "--no-times", "http://host/").omitsTimes)
     let destination = UploadDestination(
-      endpoint: HTTPURL("http://host/")!, dialect: PlainPut(), limits: PartLimits())
+      endpoint: HTTPURL("http://host/")!, uploadProtocol: PlainPut(), limits: PartLimits())
     #expect(ConnectionOptions().journaled(destination, overwrite: false).omitsTimes == nil)
     #expect(ConnectionOptions().journaled(destination, overwrite: false, omitsTimes: true).omitsTimes == true)
   }
@@ -175,7 +175,7 @@ import Testing
     #expect(refusal("--expect", "99", "a", "form+http://host/") != nil)
   }
 
-  @Test func checksumsAreThoseOfTheDialect() throws {
+  @Test func checksumsAreThoseOfTheProtocol() throws {
     #expect(try options("--checksum", "SHA-1", "a", "http://host/").checksum == .sha1)
     #expect(try options("--checksum=crc32c", "a", "tus+http://host/").checksum == .crc32c)
     #expect(refusal("--checksum", "crc7", "a", "http://host/")?.contains("wanted one of md5, sha1") == true)

@@ -40,11 +40,11 @@ extension ProtocolFixture {
     server.smallestPart = 1
     server.isLikeCeph = isLikeCeph
     server.knowsChecksums = !isLikeCeph
-    let dialect = S3Multipart(
+    let uploadProtocol = S3Multipart(
       bucketPath: "/\(server.bucket)/", signer: S3Signer(server.credentials, region: server.region),
       options: .init(wholeUpTo: small, partSize: 256 << 10, smallestPart: 1))
     var fixture = ProtocolFixture(
-      name, dialect, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, noticesChanges: true,
+      name, uploadProtocol, partSize: partSize, partsAtOnce: 8, wholeUpTo: small, noticesChanges: true,
       makePeer: { [server] in S3Peer(server) })
     // A small memory makes the upload of a pipe have many parts too.
     fixture.pipeMemory = Int(partSize ?? 256 << 10)

@@ -19,7 +19,7 @@ final class Backup: Sendable {
     let journal = try await Journal(at: BytePath(folder + "/uploads.sqlite"))
     // A server is not asked for its protocols here, since there may be no network at a launch in the background.
     let destination = UploadDestination(
-      endpoint: HTTPURL(Self.server)!, dialect: Tus(), limits: PartLimits(firstPart: 4 << 20))
+      endpoint: HTTPURL(Self.server)!, uploadProtocol: Tus(), limits: PartLimits(firstPart: 4 << 20))
     front = Uploader(destination, transport: URLSessionTransport(), journal: journal)
     background = try BackgroundUploader(
       identifier: "example.GalleryBackup", to: destination, journal: journal, spool: BytePath(folder + "/spool"),

@@ -44,14 +44,14 @@ package struct BackgroundSettings: Sendable {
 
   /// The destination with bodies that fit into the spool. Throws if its protocol cannot go on after any byte.
   func adapt(_ destination: UploadDestination) throws(UploadError) -> UploadDestination {
-    guard let offer = destination.dialect.withFileBodies(upTo: pieceBytes, destination.limits) else {
+    guard let offer = destination.uploadProtocol.withFileBodies(upTo: pieceBytes, destination.limits) else {
       throw UploadError(
         .giveUp, .destination,
-        "\(destination.endpoint): background uploads need tus or the IETF's protocol, and this is \(destination.dialect.name)"
+        "\(destination.endpoint): background uploads need tus or the IETF's protocol, and this is \(destination.uploadProtocol.name)"
       )
     }
     var destination = destination
-    (destination.dialect, destination.limits) = (offer.uploadProtocol, offer.limits)
+    (destination.uploadProtocol, destination.limits) = (offer.uploadProtocol, offer.limits)
     return destination
   }
 }

@@ -42,9 +42,9 @@ public struct IETFResumable: UploadProtocol {
 
   /// The protocol for a server that has reported its limits.
   var offered: IETFResumable {
-    var dialect = self
-    dialect.isOffered = true
-    return dialect
+    var uploadProtocol = self
+    uploadProtocol.isOffered = true
+    return uploadProtocol
   }
 
   // MARK: Creation

@@ -19,7 +19,7 @@ extension UploadDestination {
       signer.move(to: address.region)
       do {
         return try await discover(
-          endpoint, speaking: dialect(address, signer, options), headers: headers, over: transport)
+          endpoint, speaking: uploadProtocol(address, signer, options), headers: headers, over: transport)
       } catch {
         // A bucket has one region; a server that redirects again and again is not followed.
         guard moved < 2, let region = (error.cause as? S3OtherRegion)?.region, region != address.region else {
@@ -52,9 +52,9 @@ extension UploadDestination {
     }
     let endpoint = try url(of: address, prefix)
     signer.move(to: address.region)
-    var dialect = dialect(address, signer, options)
+    var uploadProtocol = uploadProtocol(address, signer, options)
     var destination = UploadDestination(
-      endpoint: endpoint, dialect: dialect, limits: dialect.limits, headers: headers)
+      endpoint: endpoint, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits, headers: headers)
     let question = DeferredProbe { [acquaintance = destination.acquaintance] () async throws(UploadError) in
       do throws(UploadError) {
         _ = try await s3(address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
@@ -65,12 +65,12 @@ extension UploadDestination {
         if isRefused, error.side != .cancelled { throw error }
       }
     }
-    dialect.question = question
-    (destination.dialect, destination.question) = (dialect, question)
+    uploadProtocol.question = question
+    (destination.uploadProtocol, destination.question) = (uploadProtocol, question)
     return destination
   }
 
-  private static func dialect(
+  private static func uploadProtocol(
     _ address: S3Address, _ signer: S3Signer, _ options: S3Multipart.Options
   ) -> S3Multipart {
     guard let bucket = address.url else { preconditionFailure("the endpoint was made of it") }

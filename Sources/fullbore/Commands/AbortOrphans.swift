@@ -18,18 +18,18 @@ struct AbortOrphans: Sendable {
     guard let s3 = place.s3 else { preconditionFailure("the options have seen to it") }
     let transport = SocketTransport(try connection.transportOptions(connections: 1))
     let reached = try await Reached(place, connection, checksum: nil, over: transport)
-    let dialect = reached.destination.dialect
+    let uploadProtocol = reached.destination.uploadProtocol
     let context = UploadContext(reached.destination, over: transport)
     var (count, bytes): (Int, Int64) = (0, 0)
     do throws(UploadError) {
       // Each page is listed before its uploads are deleted: the names of all uploads may not fit into memory.
-      try await dialect.orphans(s3.prefix, at: reached.destination.endpoint, context) {
+      try await uploadProtocol.orphans(s3.prefix, at: reached.destination.endpoint, context) {
         (found: [OrphanedUpload]) async throws(UploadError) in
         let orphans = found.filter(isOurs)
         for orphan in orphans { Console.output.write("\(line(orphan))\n") }
         Console.output.flush()
         for orphan in orphans {
-          if !isDryRun { try await dialect.delete(orphan, context) }
+          if !isDryRun { try await uploadProtocol.delete(orphan, context) }
           count += 1
           bytes = bytes.addingClamped(orphan.bytes)
         }

@@ -4,7 +4,7 @@ import BlobUpload
 
 /// A server from the journal, which is asked about unfinished uploads.
 struct KnownServer: Sendable {
-  private let dialect: any UploadProtocol
+  private let uploadProtocol: any UploadProtocol
   private let context: UploadContext
 
   /// Sends at most one request. `connection` contains the options given now; all others are those of the push. Throws
@@ -21,20 +21,20 @@ struct KnownServer: Sendable {
       throw error
     }
     try destination.checkUser(of: kept)
-    dialect = destination.dialect
+    uploadProtocol = destination.uploadProtocol
     context = UploadContext(destination, over: transport)
   }
 
-  func abort(_ session: UploadSession) async throws(UploadError) { try await dialect.abort(session, context) }
+  func abort(_ session: UploadSession) async throws(UploadError) { try await uploadProtocol.abort(session, context) }
 
   /// The session in the result has an expiry only if the server has reported it now.
   func held(by session: UploadSession) async throws(UploadError) -> Held {
     var session = session
     session.expires = nil
-    return try await dialect.held(by: session, context)
+    return try await uploadProtocol.held(by: session, context)
   }
 
-  func hasWhole(_ session: UploadSession) async -> Bool { await dialect.hasWhole(session, context) }
+  func hasWhole(_ session: UploadSession) async -> Bool { await uploadProtocol.hasWhole(session, context) }
 
   /// Whether the server still has the upload, according to its current response.
   func keeps(_ session: UploadSession, now: Int64) async throws(UploadError) -> Bool {

@@ -69,7 +69,9 @@ struct PushCommand: Command {
       let reached = try answer.get()
       outage.answered()
       let destination = reached.destination
-      if options.output.isVerbose { report.notice("\(destination.endpoint): speaks \(destination.dialect.name)") }
+      if options.output.isVerbose {
+        report.notice("\(destination.endpoint): speaks \(destination.uploadProtocol.name)")
+      }
       // A pipe may be idle for any time.
       if options.readsStandardInput { outage.stop() }
       let run = try await PushRun(

@@ -66,7 +66,7 @@ extension ConnectionOptions {
       }
     return JournalDestination(
       // The query is not stored, because it may be a signature.
-      endpoint: destination.endpoint.text, protocolName: destination.dialect.name,
+      endpoint: destination.endpoint.text, protocolName: destination.uploadProtocol.name,
       tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
       checksum: checksum?.name, form: destination.traits.recipient != nil ? form.journaled : nil, s3: s3,

@@ -31,7 +31,7 @@ final class Delegate: NSObject {
 
   init(_ token: String) async throws {
     let destination = UploadDestination(
-      endpoint: HTTPURL("https://photos.example/inbox/")!, dialect: Tus(), limits: PartLimits(),
+      endpoint: HTTPURL("https://photos.example/inbox/")!, uploadProtocol: Tus(), limits: PartLimits(),
       headers: ["Authorization": "Bearer \(token)"])
     let folder = NSHomeDirectory() + "/Library/Application Support"
     uploader = try BackgroundUploader(

@@ -14,7 +14,7 @@ import Testing
 
   /// Uploads the source, with a fault of the first task that appends bytes.
   private func upload(
-    _ dialect: BackgroundDialect, _ fault: Daemon.Fault, _ change: (inout BackgroundSettings) -> Void = { _ in }
+    _ uploadProtocol: BackgroundProtocol, _ fault: Daemon.Fault, _ change: (inout BackgroundSettings) -> Void = { _ in }
   ) async throws -> (end: BackgroundUpload.State?, isStored: Bool, phone: Phone) {
     let server = try ServedFolder()
     let isFirst = Atomic(true)
@@ -22,7 +22,7 @@ import Testing
       guard task.request.headers["Upload-Offset"] != nil else { return nil }
       return isFirst.exchange(false, ordering: .relaxed) ? fault : nil
     })
-    let phone = try Phone(server.endpoint, dialect.dialect, daemon: daemon, change)
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon, change)
     let app = try await phone.launch()
     try await app.add(source, as: "film.mov")
     let end = await app.end(of: "film.mov")
@@ -32,17 +32,17 @@ import Testing
 
   /// 404 and 410: the upload is gone and begins anew. 409: the server is asked for its offset. 500, 503: the request is
   /// repeated.
-  @Test(arguments: BackgroundDialect.allCases, [404, 409, 410, 500, 503])
-  func aRefusalThatCanBeOvercomeIsOvercome(_ dialect: BackgroundDialect, status: Int) async throws {
-    let (end, isStored, _) = try await upload(dialect, .answers(status))
+  @Test(arguments: BackgroundProtocol.allCases, [404, 409, 410, 500, 503])
+  func aRefusalThatCanBeOvercomeIsOvercome(_ uploadProtocol: BackgroundProtocol, status: Int) async throws {
+    let (end, isStored, _) = try await upload(uploadProtocol, .answers(status))
     #expect(end.isFinished, "\(String(describing: end))")
     #expect(isStored)
   }
 
-  @Test(arguments: BackgroundDialect.allCases) func aBrokenPieceGoesOnAtItsByte(_ dialect: BackgroundDialect)
+  @Test(arguments: BackgroundProtocol.allCases) func aBrokenPieceGoesOnAtItsByte(_ uploadProtocol: BackgroundProtocol)
     async throws
   {
-    let (end, isStored, phone) = try await upload(dialect, .breaksAfter(5000))
+    let (end, isStored, phone) = try await upload(uploadProtocol, .breaksAfter(5000))
     #expect(end.isFinished, "\(String(describing: end))")
     #expect(isStored)
     #expect(phone.daemon.bytes > 70_000)
@@ -53,7 +53,7 @@ import Testing
     let server = try ServedFolder()
     let daemon = Daemon()
     daemon.isHeld = true
-    let phone = try Phone(server.endpoint, BackgroundDialect.tus.dialect, daemon: daemon) { $0.mostUploads = 3 }
+    let phone = try Phone(server.endpoint, BackgroundProtocol.tus.uploadProtocol, daemon: daemon) { $0.mostUploads = 3 }
     let app = try await phone.launch()
     let added = Atomic(0)
     let adding = Task { [source] in
@@ -74,8 +74,10 @@ import Testing
     try await eventually { (0..<8).allSatisfy { server.has(BytePath("\($0).mov"), self.source) } }
   }
 
-  @Test(arguments: BackgroundDialect.allCases) func aFinalRefusalIsTold(_ dialect: BackgroundDialect) async throws {
-    let (end, isStored, _) = try await upload(dialect, .answers(422))
+  @Test(arguments: BackgroundProtocol.allCases) func aFinalRefusalIsTold(_ uploadProtocol: BackgroundProtocol)
+    async throws
+  {
+    let (end, isStored, _) = try await upload(uploadProtocol, .answers(422))
     guard case .failed(let error)? = end else {
       Issue.record("\(String(describing: end))")
       return

@@ -9,17 +9,17 @@ import Testing
 /// to the spool. The next launch finishes the upload.
 @Suite(.timeLimit(.minutes(5))) struct BackgroundKillTests {
   struct Case: Sendable, CustomTestStringConvertible {
-    var dialect: BackgroundDialect
+    var uploadProtocol: BackgroundProtocol
     var length: Int64
     /// Whether the system sends everything that it has before the app is launched again.
     var finishesAlone: Bool
     var testDescription: String {
-      "\(dialect), \(length) bytes\(finishesAlone ? ", the system finishes its tasks" : "")"
+      "\(uploadProtocol), \(length) bytes\(finishesAlone ? ", the system finishes its tasks" : "")"
     }
 
-    static let all = BackgroundDialect.allCases.flatMap { dialect in
+    static let all = BackgroundProtocol.allCases.flatMap { uploadProtocol in
       [10_000, 70_000].flatMap { length in
-        [false, true].map { Case(dialect: dialect, length: length, finishesAlone: $0) }
+        [false, true].map { Case(uploadProtocol: uploadProtocol, length: length, finishesAlone: $0) }
       }
     }
   }
@@ -35,7 +35,7 @@ import Testing
   /// Returns false if the upload was finished before that step.
   private func survivesKill(at step: Int, _ test: Case, _ source: PatternSource) async throws -> Bool {
     let server = try ServedFolder()
-    let phone = try Phone(server.endpoint, test.dialect.dialect)
+    let phone = try Phone(server.endpoint, test.uploadProtocol.uploadProtocol)
     let first = try await phone.launch(killedAt: step, ["film.mov": source])
     let adding = Task { try await first.add(source, as: "film.mov") }
     let end = await first.end(of: "film.mov")

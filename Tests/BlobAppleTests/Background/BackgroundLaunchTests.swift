@@ -14,11 +14,11 @@ import Testing
 
   /// A phone whose app was killed while the system had a piece of its upload that it had not begun to send.
   private func phoneWithPiece(
-    _ server: ServedFolder, _ dialect: BackgroundDialect = .tus, _ source: (any BlobSource)? = nil
+    _ server: ServedFolder, _ uploadProtocol: BackgroundProtocol = .tus, _ source: (any BlobSource)? = nil
   ) async throws -> Phone {
     let daemon = Daemon()
     daemon.isHeld = true
-    let phone = try Phone(server.endpoint, dialect.dialect, daemon: daemon)
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
     let app = try await phone.launch()
     try await app.add(source ?? self.source, as: "film.mov")
     try await eventually { daemon.started.contains { $0.task.length > 0 } }
@@ -27,10 +27,10 @@ import Testing
     return phone
   }
 
-  @Test(arguments: BackgroundDialect.allCases)
-  func uploadsGoOnWithoutBeingAddedAgain(_ dialect: BackgroundDialect) async throws {
+  @Test(arguments: BackgroundProtocol.allCases)
+  func uploadsGoOnWithoutBeingAddedAgain(_ uploadProtocol: BackgroundProtocol) async throws {
     let server = try ServedFolder()
-    let phone = try await phoneWithPiece(server, dialect)
+    let phone = try await phoneWithPiece(server, uploadProtocol)
     let app = try await phone.launch(["film.mov": source])
     phone.daemon.isHeld = false
     #expect(await app.end(of: "film.mov").isFinished)
@@ -64,10 +64,10 @@ import Testing
     #expect(server.has("film.mov", large))
   }
 
-  @Test(arguments: BackgroundDialect.allCases)
-  func anotherVersionIsNotMixedIn(_ dialect: BackgroundDialect) async throws {
+  @Test(arguments: BackgroundProtocol.allCases)
+  func anotherVersionIsNotMixedIn(_ uploadProtocol: BackgroundProtocol) async throws {
     let server = try ServedFolder()
-    let phone = try await phoneWithPiece(server, dialect)
+    let phone = try await phoneWithPiece(server, uploadProtocol)
     let other = PatternSource(length: 70_000, seed: 8)
     let app = try await phone.launch()
     try await app.add(other, as: "film.mov")
@@ -106,10 +106,10 @@ import Testing
   }
 
   /// A piece was changed on the disk, and the system may have sent it: what the server got is given up.
-  @Test(arguments: BackgroundDialect.allCases, [false, true])
-  func aDamagedPieceIsNotPublished(_ dialect: BackgroundDialect, isSent: Bool) async throws {
+  @Test(arguments: BackgroundProtocol.allCases, [false, true])
+  func aDamagedPieceIsNotPublished(_ uploadProtocol: BackgroundProtocol, isSent: Bool) async throws {
     let server = try ServedFolder()
-    let phone = try await phoneWithPiece(server, dialect)
+    let phone = try await phoneWithPiece(server, uploadProtocol)
     let piece = phone.settings.spool.appending(phone.names[0])
     let file = piece.withCString { open($0, O_WRONLY) }
     #expect(pwrite(file, "damaged", 7, 100) == 7)
@@ -157,11 +157,11 @@ import Testing
   }
 
   /// PhotoKit tells no length.
-  @Test(arguments: BackgroundDialect.allCases)
-  func aSourceOfUnknownLengthGoesOn(_ dialect: BackgroundDialect) async throws {
+  @Test(arguments: BackgroundProtocol.allCases)
+  func aSourceOfUnknownLengthGoesOn(_ uploadProtocol: BackgroundProtocol) async throws {
     let server = try ServedFolder()
     let unsized = UnsizedSource(source: source)
-    let phone = try await phoneWithPiece(server, dialect, unsized)
+    let phone = try await phoneWithPiece(server, uploadProtocol, unsized)
     let app = try await phone.launch(["film.mov": unsized])
     phone.daemon.isHeld = false
     #expect(await app.end(of: "film.mov").isFinished)
@@ -170,10 +170,12 @@ import Testing
     #expect(phone.names.isEmpty && phone.largestSpool <= 64 << 10)
   }
 
-  @Test(arguments: BackgroundDialect.allCases) func cancelLeavesNothing(_ dialect: BackgroundDialect) async throws {
+  @Test(arguments: BackgroundProtocol.allCases) func cancelLeavesNothing(_ uploadProtocol: BackgroundProtocol)
+    async throws
+  {
     let server = try ServedFolder()
     let daemon = Daemon()
-    let phone = try Phone(server.endpoint, dialect.dialect, daemon: daemon)
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
     let app = try await phone.launch()
     daemon.isHeld = true
     async let end = app.end(of: "film.mov")
@@ -198,7 +200,7 @@ import Testing
     let server = try ServedFolder()
     #expect(throws: UploadError.self) {
       try Phone(server.endpoint, PlainPut()).settings.adapt(
-        UploadDestination(endpoint: server.endpoint, dialect: PlainPut(), limits: PartLimits()))
+        UploadDestination(endpoint: server.endpoint, uploadProtocol: PlainPut(), limits: PartLimits()))
     }
     let phone = try Phone(server.endpoint, Tus())
     let app = try await phone.launch()

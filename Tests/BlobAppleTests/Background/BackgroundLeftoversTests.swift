@@ -99,12 +99,12 @@ import Testing
   }
 
   /// The upload is not running, because its source was not reopened, and the system has a request of it.
-  @Test(arguments: BackgroundDialect.allCases)
-  func cancelEndsRequestsOfUploadsThatWereNotReopened(_ dialect: BackgroundDialect) async throws {
+  @Test(arguments: BackgroundProtocol.allCases)
+  func cancelEndsRequestsOfUploadsThatWereNotReopened(_ uploadProtocol: BackgroundProtocol) async throws {
     let server = try ServedFolder()
     let daemon = Daemon()
     daemon.isHeld = true
-    let phone = try Phone(server.endpoint, dialect.dialect, daemon: daemon)
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
     let source = PatternSource(length: 10_000, seed: 1)
     let first = try await phone.launch()
     try await first.add(source, as: "film.mov")

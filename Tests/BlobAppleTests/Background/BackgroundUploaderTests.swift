@@ -6,18 +6,18 @@ import Testing
 @testable import BlobApple
 
 /// The protocols of background uploads.
-enum BackgroundDialect: String, CaseIterable, Sendable {
+enum BackgroundProtocol: String, CaseIterable, Sendable {
   case tus, resumable
-  var dialect: any UploadProtocol { self == .tus ? Tus() : IETFResumable() }
+  var uploadProtocol: any UploadProtocol { self == .tus ? Tus() : IETFResumable() }
 }
 
 @Suite(.timeLimit(.minutes(2))) struct BackgroundUploaderTests {
   private let source = PatternSource(length: 200_000, seed: 1)
 
-  @Test(arguments: BackgroundDialect.allCases)
-  func aFileArrivesInPiecesThatFitIntoTheSpool(_ dialect: BackgroundDialect) async throws {
+  @Test(arguments: BackgroundProtocol.allCases)
+  func aFileArrivesInPiecesThatFitIntoTheSpool(_ uploadProtocol: BackgroundProtocol) async throws {
     let server = try ServedFolder()
-    let phone = try Phone(server.endpoint, dialect.dialect)
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol)
     let app = try await phone.launch()
     try await app.add(source, as: "film.mov")
     let end = await app.end(of: "film.mov")

@@ -21,14 +21,15 @@ final class Phone: Sendable {
   private let largest = Mutex<Int64>(0)
 
   init(
-    _ endpoint: HTTPURL, _ dialect: any UploadProtocol, spoolBytes: Int64 = 64 << 10, daemon: Daemon = Daemon(),
+    _ endpoint: HTTPURL, _ uploadProtocol: any UploadProtocol, spoolBytes: Int64 = 64 << 10, daemon: Daemon = Daemon(),
     direct: any Transport = SocketTransport(),
     _ change: (inout BackgroundSettings) -> Void = { _ in }
   ) throws {
     self.daemon = daemon
     self.direct = direct
     scratch = try ScratchFolder()
-    destination = UploadDestination(endpoint: endpoint, dialect: dialect, limits: PartLimits(firstPart: 4 << 20))
+    destination = UploadDestination(
+      endpoint: endpoint, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: 4 << 20))
     var settings = BackgroundSettings(spool: scratch.path.appending("spool"), spoolBytes: spoolBytes)
     settings.retry = RetryPolicy(retries: 6, first: .milliseconds(2), longest: .milliseconds(20))
     settings.settling = .milliseconds(20)
