@@ -65,6 +65,21 @@ import Testing
     #expect(peer.requests.count { $0.hasPrefix("PUT") } == 2, "\(peer.requests)")
   }
 
+  /// The server takes the bytes, and refuses the file's name for good.
+  @Test(arguments: [100, 5 << 20] as [Int64])
+  func aRefusedFileLeavesNothingThoughADeletionFails(_ length: Int64) async throws {
+    let isFirst = first(2, "DELETE")
+    let peer = DavPeer { request in
+      request.method == "MOVE" ? HTTPPeer.Reply(400) : isFirst(request.method) ? HTTPPeer.Reply(423) : nil
+    }
+    defer { peer.stop() }
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await uploader(peer, retries: 5).upload(PatternSource(length: length), as: "a")
+    }
+    #expect(error?.status == 400)
+    #expect(peer.names() == [] && peer.unfinished() == 0, "\(peer.requests)")
+  }
+
   @Test(arguments: [100, 5 << 20] as [Int64])
   func aPushThatWasInterruptedAtTheDeletionDeletesWhenItIsRunAgain(_ length: Int64) async throws {
     let source = PatternSource(length: length)

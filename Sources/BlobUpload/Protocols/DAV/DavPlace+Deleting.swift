@@ -54,10 +54,17 @@ extension DavPlace {
     return try await finish(result(headers), folders, with)
   }
 
-  /// Called after a final failure. Temporary files that cannot be deleted now stay in the journal, for the next push or
-  /// `abort`.
+  /// Called after a final failure; retries a failed DELETE. Temporary files that cannot be deleted now stay in the
+  /// journal, for the next push or `abort`.
   mutating func clearAfterFailure(_ folders: DavFolders, _ with: UploadContext) async {
-    guard let refused = try? await clear(with) else { return }
+    let place = self
+    var refused: Refused?
+    do throws(UploadError) {
+      try await with.server.patiently("\(url)") { () async throws(UploadError) in refused = try await place.clear(with)
+      }
+    } catch {
+      return
+    }
     tell(refused, folders, with)
   }
 
