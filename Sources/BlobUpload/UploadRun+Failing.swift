@@ -27,11 +27,16 @@ extension UploadRun {
   }
 
   /// Deletes the server's data of a finally failed upload that no later run could resume: its source is read only once
-  /// and has no version, for example a pipe. If the deletion fails, the upload stays in the journal, for `abort`.
+  /// and has no version, for example a pipe, or the server has nothing of it but temporary files. If the deletion fails,
+  /// the upload stays in the journal, for `abort`.
   func giveUp(after error: UploadError) async {
-    guard source.isReadOnce, info.validator == nil, error.side != .cancelled, !error.isUnreachable,
-      let session = tracker.session ?? session
-    else { return }
+    guard error.side != .cancelled, !error.isUnreachable, let session = tracker.session ?? session else { return }
+    guard source.isReadOnce, info.validator == nil else {
+      // A later run begins the file anew. It deletes the temporary files again, because a request may still be under way.
+      let areLeft = uploader.destination.traits.leavesTemporaryFiles && interruption?.recovery != .giveUp
+      if areLeft, best == 0, error.status != nil { await uploader.discard(session) }
+      return
+    }
     // Without a refusal, the server may have stored the whole file by now.
     let isSent = storedCheck.length.map { $0 <= sentEnd ?? 0 } ?? false
     if isSent, !(400..<500 ~= error.status ?? 0) { return }

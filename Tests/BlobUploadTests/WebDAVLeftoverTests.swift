@@ -80,6 +80,22 @@ import Testing
     #expect(peer.names() == [] && peer.unfinished() == 0, "\(peer.requests)")
   }
 
+  /// The server never gives the file its name: Nextcloud answers 503 for names that end in `.part`.
+  @Test(arguments: [100, 5 << 20] as [Int64])
+  func anUploadWithoutTriesLeftLeavesNothing(_ length: Int64) async throws {
+    let peer = DavPeer { request in request.method == "MOVE" ? HTTPPeer.Reply(503) : nil }
+    defer { peer.stop() }
+    let folder = try ScratchFolder()
+    let journal = try await Journal(at: folder.path.appending("journal"))
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await uploader(peer, journal).upload(PatternSource(length: length), as: "a")
+    }
+    #expect(error?.status == 503)
+    #expect(peer.names() == [] && peer.unfinished() == 0, "\(peer.requests)")
+    #expect(try await journal.unfinished().count == 1, "the next push tries it again")
+    await journal.close()
+  }
+
   @Test(arguments: [100, 5 << 20] as [Int64])
   func aPushThatWasInterruptedAtTheDeletionDeletesWhenItIsRunAgain(_ length: Int64) async throws {
     let source = PatternSource(length: length)
