@@ -11,12 +11,12 @@ import Testing
 /// it.
 @Suite struct CopiedTests {
   static let both = [false, true]
-  private let transport = SocketTransport(.init(connections: 1))
-  private let size = 9 << 20 | 1
+  let transport = SocketTransport(.init(connections: 1))
+  let size = 9 << 20 | 1
 
-  private func pattern(_ seed: UInt64 = 1) -> PatternSource { PatternSource(length: Int64(size), seed: seed) }
+  func pattern(_ seed: UInt64 = 1) -> PatternSource { PatternSource(length: Int64(size), seed: seed) }
 
-  private func put(
+  func put(
     _ peer: ScriptedPeer, _ source: any BlobSource, _ sent: Tally = Tally(), over other: SocketTransport? = nil
   ) async throws(TransportError) -> HTTPResponse {
     try await (other ?? transport).send(
@@ -24,12 +24,12 @@ import Testing
   }
 
   /// A separate function, because a failed `#expect` would compute the differences of so many bytes.
-  private func isWhole(_ peer: ScriptedPeer, _ connection: Int) -> Bool {
+  func isWhole(_ peer: ScriptedPeer, _ connection: Int) -> Bool {
     peer.body(connection) == pattern().bytes(count: size)
   }
 
   /// Waits until all readers are closed. Each is released where it was last used, perhaps after the response.
-  private func expectAllClosed(_ source: AskingSource) async {
+  func expectAllClosed(_ source: AskingSource) async {
     while source.use.closed.value < source.use.opened.value { await Task.yield() }
     #expect(source.use.collisions.value == 0)
   }
@@ -243,7 +243,7 @@ import Testing
 
   // MARK: The source
 
-  private static let troubles: [(FaultySource.Fault, BlobError.Code)] = [
+  static let troubles: [(FaultySource.Fault, BlobError.Code)] = [
     (.truncate(at: 5_000_000), .truncated), (.fail(at: 5_000_000, BlobError(.io, "broken")), .io),
     (.changedAtEnd, .changed),
   ]
@@ -274,61 +274,4 @@ import Testing
     #expect(error?.code == .cancelled)
     await expectAllClosed(source)
   }
-
-  /// The worker, or its replacement, continues while a thread is still blocked in the source.
-  @Test(arguments: both, both) func aSourceThatIsStuckHoldsNobody(_ isAhead: Bool, _ isKept: Bool) async throws {
-    let gate = Monitor((entered: false, open: false))
-    var source = AskingSource(pattern(), isAsking: isAhead)
-    source.before = {
-      gate.update { $0.entered = true }
-      gate.wait { $0.open ? () : nil }
-    }
-    let peer = ScriptedPeer(
-      (isKept ? [.readRequest, answer()] : []) + [.readHead, .discard], [.readRequest, answer()])
-    if isKept { _ = try await transport.get(peer.url()) }
-    let task = Task { [source] in try await put(peer, source) }
-    while !gate.update({ $0.entered }) { await Task.yield() }
-    task.cancel()
-    let error = await #expect(throws: TransportError.self) { try await task.value }
-    #expect(error?.code == .cancelled)
-    #expect(try await transport.put(peer.url("/b"), PatternSource(length: 100_000)).status == 200)
-    #expect(source.use.closed.value == 0)
-    gate.update { $0.open = true }
-    await expectAllClosed(source)
-  }
-
-  /// A source that reacts to cancellation is also cancelled if the server does not need its bytes.
-  @Test func aThreadThatReadsInVainIsEnded() async throws {
-    let source = AskingSource(FaultySource(pattern(), .stall(at: 3 << 20)), isAsking: true)
-    let peer = ScriptedPeer([.readHead, .read(3 << 20), answer("413 Too much"), .discard])
-    let transport = SocketTransport(.init(connections: 1, noProgress: .seconds(1)))
-    let task = Task { try await transport.put(peer.url(), source) }
-    await peer.wait { $0.steps == [3] }
-    task.cancel()
-    _ = await task.result
-    await expectAllClosed(source)
-  }
-
-  #if os(Linux)
-    /// The memory counts as used as long as a thread may write to it.
-    @Test func theMemoryIsFreedOnlyWhenTheReadIsOver() throws {
-      let gate = Monitor(false)
-      let freed = Monitor(0)
-      var source = AskingSource(pattern(), isAsking: true)
-      source.before = { gate.wait { $0 ? () : nil } }
-      var feed: ReadAheadFeed? = ReadAheadFeed(
-        try BlobSlice(source).open(Cancellation()), length: Int64(size), piece: 256 << 10
-      ) {
-        freed.update { $0 += 1 }
-      }
-      #expect(feed?.hasBegun == false)
-      feed?.begin()
-      #expect(feed?.hasBegun == true)
-      while source.use.reads.value == 0 { pauseThread(milliseconds: 1) }
-      feed = nil
-      #expect(freed.update { $0 } == 0)
-      gate.update { $0 = true }
-      freed.wait { $0 == 1 ? () : nil }
-    }
-  #endif
 }

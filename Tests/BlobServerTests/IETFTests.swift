@@ -6,7 +6,7 @@ import Testing
 
 /// Tests for draft-ietf-httpbis-resumable-upload with raw bytes.
 struct IETFTests {
-  private let bytes = pattern(1_000_000)
+  let bytes = pattern(1_000_000)
 
   @Test(arguments: [3, 4, 5, 6, 7, 8]) func aWholeBodyIsTakenAndItsURLToldBefore(version: Int) throws {
     let server = try TestServer()
@@ -247,75 +247,9 @@ struct IETFTests {
     #expect(try server.ask("PATCH", upload, head, body: [1]).status == 400)
   }
 
-  @Test func noWordAboutTheEnd() throws {
-    let server = try TestServer()
-    let upload = try create(server, "/x", length: 10)
-    let head = version8 + [("Upload-Offset", "0"), ("Content-Type", "application/partial-upload")]
-    for field in [[], [("Upload-Complete", "1")], [("Upload-Complete", "true")]] {
-      #expect(try server.ask("PATCH", upload, head + field, body: [1]).status == 400)
-    }
-  }
-
-  @Test func anotherMediaTypeFromVersion6On() throws {
-    let server = try TestServer()
-    let upload = try create(server, "/x", length: 10)
-    func status(_ version: Int, at offset: Int) throws -> Int {
-      let head = ietf(false, version) + [("Upload-Offset", "\(offset)"), ("Content-Type", "image/jpeg")]
-      return try server.ask("PATCH", upload, head, body: [1]).status
-    }
-    #expect(try status(8, at: 0) == 415)
-    #expect(try status(6, at: 0) == 415)
-    #expect(try status(5, at: 0) == 204)
-    #expect(try status(3, at: 1) == 204)
-  }
-
-  @Test func anAppendAfterTheEnd() throws {
-    let server = try TestServer()
-    let upload = try create(server, "/x", length: 1)
-    #expect(try append(server, upload, at: 0, [1], isLast: true).status == 201)
-    let answer = try append(server, upload, at: 1, [2], isLast: true)
-    #expect(answer.status == 400)
-    #expect(answer.text.contains("#completed-upload"))
-    #expect(server.folder.read("x") == [1])
-  }
-
-  @Test func lengthsThatContradict() throws {
-    let server = try TestServer()
-    let answer = try server.ask("POST", "/x", [("Upload-Complete", "?1"), ("Upload-Length", "5")], body: [1])
-    #expect(answer.status == 400)
-    #expect(answer.text.contains("#inconsistent-upload-length"))
-    let upload = try create(server, "/x", length: 5)
-    #expect(try append(server, upload, at: 0, [1, 2], isLast: true).status == 400)
-    #expect(try append(server, upload, at: 0, [1, 2, 3, 4, 5], isLast: true).status == 201)
-  }
-
-  @Test func whatIsUnknownOrTooLarge() throws {
-    let server = try TestServer { $0.maxSize = 100 }
-    let nobody = "/.fullbore-upload/0123456789abcdef0123456789abcdef"
-    #expect(try server.ask("HEAD", nobody, version8).status == 404)
-    #expect(try append(server, nobody, at: 0, [1], isLast: true).status == 404)
-    #expect(
-      try server.ask("POST", "/x", version8 + [("Upload-Complete", "?0"), ("Upload-Length", "101")]).status == 413)
-    let upload = try create(server, "/x", length: nil)
-    #expect(try append(server, upload, at: 0, pattern(101), isLast: false).status == 413)
-  }
-
-  @Test func anOlderAppendEndsWhenANewerOneComes() throws {
-    let server = try TestServer()
-    let upload = try create(server, "/x", length: bytes.count)
-    let older = try server.client()
-    try older.head("PATCH", upload, patch(0, isLast: true) + [("Content-Length", "\(bytes.count)")])
-    try older.send(Array(bytes[..<300_000]))
-    #expect(try eventually { server.folder.sizeOfKept == 300_000 })
-    #expect(try server.ask("HEAD", upload, version8)["Upload-Offset"] == "300000")
-    #expect(try append(server, upload, at: 300_000, Array(bytes[300_000...]), isLast: true).status == 201)
-    try? older.send(Array(bytes[300_000..<500_000]))
-    #expect(server.folder.read("x") == bytes)
-  }
-
   // MARK: Requests
 
-  private func create(_ server: TestServer, _ path: String, length: Int?) throws -> String {
+  func create(_ server: TestServer, _ path: String, length: Int?) throws -> String {
     let client = try server.client()
     let size = length.map { [("Upload-Length", "\($0)")] } ?? []
     try client.head("POST", path, ietf(false) + size + [("Content-Length", "0")])
@@ -328,20 +262,20 @@ struct IETFTests {
     return try #require(answer["Location"])
   }
 
-  private func append(
+  func append(
     _ server: TestServer, _ upload: String, at offset: Int, _ bytes: [UInt8], isLast: Bool
   ) throws -> RawHTTPClient.Answer {
     try server.ask("PATCH", upload, patch(offset, isLast: isLast), body: bytes)
   }
 
-  private func patch(_ offset: Int, isLast: Bool) -> [(String, String)] {
+  func patch(_ offset: Int, isLast: Bool) -> [(String, String)] {
     ietf(isLast) + [("Upload-Offset", "\(offset)"), ("Content-Type", "application/partial-upload")]
   }
 }
 
-private let version8 = [("Upload-Draft-Interop-Version", "8")]
+let version8 = [("Upload-Draft-Interop-Version", "8")]
 
-private func ietf(_ isLast: Bool, _ version: Int = 8) -> [(String, String)] {
+func ietf(_ isLast: Bool, _ version: Int = 8) -> [(String, String)] {
   let complete =
     version == 3 ? ("Upload-Incomplete", isLast ? "?0" : "?1") : ("Upload-Complete", isLast ? "?1" : "?0")
   return [("Upload-Draft-Interop-Version", "\(version)"), complete]

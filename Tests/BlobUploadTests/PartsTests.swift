@@ -9,8 +9,8 @@ import Testing
 
 /// One large file is sent in parts that are separate uploads, and the server concatenates them.
 @Suite(.serialized) struct PartsTests {
-  private static let length = 17 << 20 + 1
-  private let pattern = PatternSource(length: Int64(length), seed: 5)
+  static let length = 17 << 20 + 1
+  let pattern = PatternSource(length: Int64(length), seed: 5)
 
   @Test func aLargeFileArrivesInParts() async throws {
     let bench = try await Bench()
@@ -61,7 +61,7 @@ import Testing
 
   /// A bench, and an uploader with a journal, after an upload of `pattern` that failed at 10 MiB. The journal is in the
   /// folder, which is deleted when it is no longer referenced.
-  private func interrupted() async throws -> (Bench, Uploader, Journal, ScratchFolder) {
+  func interrupted() async throws -> (Bench, Uploader, Journal, ScratchFolder) {
     let folder = try ScratchFolder()
     let bench = try await Bench()
     let journal = try await Journal(at: folder.path.appending("journal"))
@@ -208,32 +208,8 @@ import Testing
     #expect(bench.sent == pattern.length, "nothing is sent again for it")
   }
 
-  /// A part has no name, so the name is queried first.
-  @Test func aNameThatIsTakenIsToldBeforeTheFirstByte() async throws {
-    let bench = try await Bench()
-    _ = try await bench.uploader.upload(PatternSource(length: 1000, seed: 7), as: "video")
-    let before = bench.sent
-    let error = await #expect(throws: UploadError.self) { try await bench.upload(pattern) }
-    #expect(error?.status == 409 && bench.sent == before)
-  }
-
-  /// Only servers with a latency over ten milliseconds get parts; a number that the user chose takes precedence.
-  @Test func onlyADistantServerGetsParts() async throws {
-    let far = try await Bench(distance: .milliseconds(12))
-    far.state.withLock { $0.partsAtOnce = nil }
-    try await far.upload(pattern)
-    #expect(far.concats.count { $0 == "partial" } == 5)
-    let single = try await Bench(distance: .milliseconds(12))
-    single.state.withLock { $0.partsAtOnce = 1 }
-    try await single.upload(pattern)
-    #expect(single.concats.isEmpty)
-    let small = try await Bench(distance: .milliseconds(12))
-    try await small.upload(PatternSource(length: 15 << 20))
-    #expect(small.concats.isEmpty)
-  }
-
   /// One server behind a proxy, and the requests that it received.
-  private final class Bench: Sendable {
+  final class Bench: Sendable {
     let peer: ServedFolder
     let state: Mutex<Uploader>
     private let counting: CountingTransport
@@ -276,7 +252,7 @@ import Testing
     }
   }
 
-  private final class OffsetLedger: UploadLedger {
+  final class OffsetLedger: UploadLedger {
     private let noted = Mutex<[Int64]>([])
     var offsets: [Int64] { noted.withLock { $0 } }
     func opened(_ session: UploadSession) {}
@@ -289,7 +265,7 @@ import Testing
     func flush() async throws(UploadError) {}
   }
 
-  private final class Concats: Sendable {
+  final class Concats: Sendable {
     private let fields = Mutex<[String]>([])
     var all: [String] { fields.withLock { $0 } }
     func add(_ field: String) { fields.withLock { $0.append(field) } }
