@@ -274,29 +274,6 @@ struct Lie: Sendable, CustomTestStringConvertible {
         Lie("\(status)", FormPost(), answer), Lie("\(status)", FormPost(), isPipe: true, answer),
       ]
     }
-
-  private static let everything: [Lie] = [200, 201, 204].flatMap { status in
-    let answer: HTTPPeer.Answer = { _ in .init(status) }
-    let resumable = IETFResumable(wholeUpTo: length)
-    return [
-      Lie("\(status) to everything", PlainPut(), answer),
-      Lie("\(status) to everything", PlainPut(), isPipe: true, answer),
-      Lie("\(status) to everything", resumable, wholeUpTo: length, answer),
-      Lie("\(status) to everything", WebDAV(), answer),
-    ]
-  }
-
-  private static let dav: [Lie] = [99_999, 100_001, 200_000].flatMap { size in
-    let answer: HTTPPeer.Answer = { request in
-      switch request.method {
-      case "HEAD": .init(200, [:], [UInt8](repeating: 0, count: size))
-      default: .init(201)
-      }
-    }
-    return [
-      Lie("it has \(size) bytes", WebDAV(), answer), Lie("it has \(size) bytes", WebDAV(), isPipe: true, answer),
-    ]
-  }
 }
 
 private func tus(_ status: Int, _ offset: Int64, of length: Int64? = nil) -> HTTPPeer.Reply {

@@ -9,7 +9,7 @@ extension EndToEnd {
     let scratch = try! Scratch()
 
     /// The XMP file that Camera Raw writes beside a photo that was only cropped, straightened and rotated.
-    private func packet(
+    func packet(
       _ corners: (left: Double, top: Double, right: Double, bottom: Double), angle: Double = 0, orientation: Int = 1,
       exposure: String = "0.00"
     ) -> String {
@@ -27,12 +27,12 @@ extension EndToEnd {
       """
     }
 
-    private let helper = URL(fileURLWithPath: Tool.fullbore).deletingLastPathComponent()
+    let helper = URL(fileURLWithPath: Tool.fullbore).deletingLastPathComponent()
       .appendingPathComponent("fullbore-media").path
 
-    private static let corners = (left: 0.1, top: 0.2, right: 0.8, bottom: 0.9)
+    static let corners = (left: 0.1, top: 0.2, right: 0.8, bottom: 0.9)
 
-    private func photograph(_ peer: Peer, _ name: String, as place: String) throws {
+    func photograph(_ peer: Peer, _ name: String, as place: String) throws {
       let folder = try #require(peer.path, peer.reason)
       let target = URL(fileURLWithPath: scratch.path(place))
       try FileManager.default.createDirectory(
@@ -41,13 +41,13 @@ extension EndToEnd {
       try scratch.age(place)
     }
 
-    private func write(_ text: String, _ place: String) throws {
+    func write(_ text: String, _ place: String) throws {
       try text.write(toFile: scratch.path(place), atomically: true, encoding: .utf8)
       try scratch.age(place)
     }
 
     /// Runs ImageMagick and returns the bytes of an uncompressed picture.
-    private func pixels(_ words: [String], _ name: String) async throws -> [UInt8] {
+    func pixels(_ words: [String], _ name: String) async throws -> [UInt8] {
       let program = try #require(Peer.imagemagick.path, Peer.imagemagick.reason)
       let file = scratch.path(name)
       let convert = try Command(program, words + ["-depth", "8", "rgb:\(file)"], in: scratch)
@@ -56,7 +56,7 @@ extension EndToEnd {
     }
 
     /// The mean difference of two pictures, in 255ths, over all colors of all pixels; nil if their sizes differ.
-    private func difference(_ one: [UInt8], _ other: [UInt8]) -> Double? {
+    func difference(_ one: [UInt8], _ other: [UInt8]) -> Double? {
       guard one.count == other.count, !one.isEmpty else { return nil }
       let sum = zip(one, other).reduce(0) { $0 + abs(Int($1.0) - Int($1.1)) }
       return Double(sum) / Double(one.count)
@@ -246,129 +246,7 @@ extension EndToEnd {
       #expect(watch.command.output.contains("6 files sent"), "\(watch.command.output)")
     }
 
-    /// The journal stores the length of a rendition that was sent, and `--check` compares it.
-    @Test(.needs(.photographs)) func aRenditionThatWasReplacedIsSentAgain() async throws {
-      try photograph(.photographs, "rocket.jpg", as: "card/IMG_0001.JPG")
-      try write(packet(Self.corners), "card/IMG_0001.xmp")
-      let server = try await ServeProcess.start(in: scratch)
-      func push(_ options: String...) async throws -> String {
-        let push = try Command(
-          Tool.fullbore,
-          ["push", "--edits", "current", "--exclude", "*.xmp", "--overwrite"] + options
-            + [scratch.path("card/"), "put+" + server.url], in: scratch)
-        #expect(try await push.wait() == .exited(0), "\(push.errors)")
-        return push.output
-      }
-      func arrived() throws -> Data {
-        try Data(contentsOf: URL(fileURLWithPath: server.folder.path + "/IMG_E0001.JPG"))
-      }
-      _ = try await push()
-      let whole = try arrived()
-      _ = try await push("--edit-quality", "50")
-      #expect(try arrived().count < whole.count)
-      _ = try await push()
-      #expect(try arrived() == whole)
-      #expect(try await push("--check").contains("1 done before"))
-      try Data("another".utf8).write(to: URL(fileURLWithPath: server.folder.path + "/IMG_E0001.JPG"))
-      #expect(try await push("--check").contains("1 file sent"))
-      #expect(try arrived() == whole)
-    }
-
-    /// S3 requires the length before the first byte, and the rendition is larger than the spool.
-    @Test(.needs(.photographs)) func aServerThatWantsLengthsGetsThem() async throws {
-      try photograph(.photographs, "hubble_deep_field.jpg", as: "card/DCIM/IMG_0001.JPG")
-      try write(packet(Self.corners, orientation: 6), "card/DCIM/IMG_0001.xmp")
-      let peer = S3Peer()
-      let mine = peer.options.credentials
-      let words = [
-        "push", "--edits", "current", scratch.path("card/"), "s3://media/in/", "--endpoint",
-        "http://127.0.0.1:\(peer.port)", "--region", "us-east-1", "--spool-memory", "128K", "--verify",
-      ]
-      let keys = [
-        "AWS_ACCESS_KEY_ID": mine.accessKey, "AWS_SECRET_ACCESS_KEY": mine.secretKey, "AWS_CONFIG_FILE": "/dev/null",
-        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": "",
-      ]
-      let push = try Command(Tool.fullbore, words, in: scratch, environment: keys)
-      #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
-      let server = try await ServeProcess.start(in: scratch)
-      let reference = try await fullbore("push", "--edits", "current", scratch.path("card/"), server.url, in: scratch)
-      #expect(reference.end == .exited(0))
-      let arrived = try Data(contentsOf: URL(fileURLWithPath: server.folder.path + "/DCIM/IMG_E0001.JPG"))
-      #expect(arrived.count > 128 << 10)
-      #expect(peer.objects["in/DCIM/IMG_E0001.JPG"].map { Data($0.bytes) } == arrived)
-    }
-
-    /// A killed push resumes with the same bytes. If the original has changed, it starts again.
-    @Test(.needs(.photographs), arguments: ["tus+", "resumable+"], [false, true])
-    func aKilledPushGoesOn(_ uploadProtocol: String, _ changes: Bool) async throws {
-      try photograph(.photographs, "hubble_deep_field.jpg", as: "card/DCIM/IMG_0001.JPG")
-      try write(packet((0, 0, 1, 0.99), angle: 0, orientation: 6), "card/DCIM/IMG_0001.xmp")
-      let server = try await ServeProcess.start(in: scratch)
-      let (apart, fresh) = (try Scratch(), try Scratch())
-      let whole = try await ServeProcess.start(in: apart)
-      let push = try Command.fullbore(
-        "push", "--edits", "current", "--edit-quality", "100", "--bwlimit", "200K", "--part-size", "64K", "--exclude",
-        "*.xmp",
-        scratch.path("card/"), uploadProtocol + server.url, in: scratch)
-      try await until("a part has arrived") { server.folder.unfinished() > 150_000 || push.end != nil ? true : nil }
-      push.kill(SIGKILL)
-      #expect(try await push.wait() == .killed(by: SIGKILL))
-      #expect(server.folder.unfinished() > 150_000)
-      #expect(server.folder.files()["DCIM/IMG_E0001.JPG"] == nil)
-      if changes { try write(packet((0, 0, 1, 0.98), angle: 0, orientation: 6), "card/DCIM/IMG_0001.xmp") }
-
-      let (end, resumed) = try await fullbore(
-        "push", "--json", "--edits", "current", "--edit-quality", "100", "--exclude", "*.xmp", scratch.path("card/"),
-        uploadProtocol + server.url, in: scratch)
-      #expect(end == .exited(0), "\(resumed.output)\(resumed.errors)")
-      let line = try #require(
-        resumed.output.split(separator: "\n").first { $0.contains("IMG_E0001") && $0.contains("done") })
-      #expect(line.contains("\"resumed_from\":0}") == changes && line.contains("resumed_from"), "\(line)")
-      let reference = try await fullbore(
-        "push", "--edits", "current", "--edit-quality", "100", scratch.path("card/"), whole.url, in: fresh)
-      #expect(reference.end == .exited(0))
-      #expect(server.folder.hasSameBytes("DCIM/IMG_E0001.JPG", as: whole.folder))
-    }
-
-    /// The helper cannot write to a file because of a kernel limit, and has no temporary folder.
-    @Test(.needs(.cjpeg)) func aHundredMegapixelsStayWithinMemoryAndWriteNoFile() async throws {
-      let photo = scratch.path("large.jpg")
-      try TallPicture.write(to: photo, in: scratch)
-      for (edit, most) in [
-        ([], 100), (["--corners=0.05,0.05,0.95,0.95,0"], 100), (["--orientation=6"], 400),
-        (["--corners=0.05,0.05,0.95,0.95,2"], 400),
-      ] {
-        let words = (["render"] + edit).joined(separator: " ")
-        let run = try Command(
-          "bash", ["-c", "set -o pipefail; \"$0\" \(words) <\"$1\" | tail -c 2 | od -An -tx1; exit", helper, photo],
-          in: scratch, environment: ["TMPDIR": "/nowhere", "HOME": "/nowhere"])
-        // The memory of the helper, which is a child of the shell.
-        var peak = 0
-        try await until("it ends", .seconds(300)) {
-          peak = max(peak, Self.peakMemory(ofChildrenOf: run.pid))
-          return run.end == nil ? nil : true
-        }
-        #expect(run.end == .exited(0), "\(words): \(run.errors)")
-        #expect(run.output.trimmingCharacters(in: .whitespacesAndNewlines) == "ff d9")
-        print("\(words): \(peak >> 20) MiB")
-        #expect(peak <= most << 20 && peak > 30 << 20, "\(words): \(peak >> 20) MiB")
-      }
-    }
-
-    /// The helper cannot even write to its output file.
-    @Test(.needs(.photographs)) func theHelperWritesNoFile() async throws {
-      try photograph(.photographs, "rocket.jpg", as: "photo.jpg")
-      for target in ["\(scratch.path("out.jpg"))", "/dev/stdout"] {
-        let words = ["-c", "\"$0\" render <\"$1\" >\"$2\" 2>&1", helper, scratch.path("photo.jpg"), target]
-        let run = try Command("bash", words, in: scratch)
-        #expect(try await run.wait() != .exited(0))
-        #expect(run.output.isEmpty)
-      }
-      let size = try FileManager.default.attributesOfItem(atPath: scratch.path("out.jpg"))[.size] as? Int
-      #expect(size == 0)
-    }
-
-    private static func peakMemory(ofChildrenOf pid: pid_t) -> Int {
+    static func peakMemory(ofChildrenOf pid: pid_t) -> Int {
       let children = (try? String(contentsOfFile: "/proc/\(pid)/task/\(pid)/children", encoding: .utf8)) ?? ""
       return children.split(separator: " ").compactMap { child -> Int? in
         guard let status = try? String(contentsOfFile: "/proc/\(child)/status", encoding: .utf8),

@@ -9,16 +9,16 @@ extension EndToEnd {
     let scratch = try! Scratch()
     /// The response of a server that has stored a file with its modification time, so the client does not check the
     /// file.
-    private static let made = "HTTP/1.1 201 Made\r\nX-OC-MTime: accepted\r\nContent-Length: 0\r\n\r\n"
+    static let made = "HTTP/1.1 201 Made\r\nX-OC-MTime: accepted\r\nContent-Length: 0\r\n\r\n"
 
     /// Answers the HEAD by which a push asks whether there is a file to overwrite.
-    private static let nothingThere: [ScriptedPeer.Step] = [
+    static let nothingThere: [ScriptedPeer.Step] = [
       .readRequest, .send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
     ]
-    private static let interrupted = nothingThere + [.readHead, .read(100_000), .hold]
+    static let interrupted = nothingThere + [.readHead, .read(100_000), .hold]
 
     /// Leaves an unfinished upload to `peer`, which runs `interrupted` first.
-    private func interrupt(_ peer: ScriptedPeer, _ name: String, _ options: String...) async throws {
+    func interrupt(_ peer: ScriptedPeer, _ name: String, _ options: String...) async throws {
       let push = try Command(
         Tool.fullbore,
         ["push", "--overwrite"] + options + [scratch.file(name, 8 << 20), "put+http://127.0.0.1:\(peer.port)/in/"],
@@ -270,44 +270,6 @@ extension EndToEnd {
       let (given, abort) = try await fullbore("abort", "--all", in: scratch)
       #expect(given == .exited(0) && abort.output.contains("given up"), "\(abort.output)\(abort.errors)")
       #expect(try await fullbore("resume", in: scratch).end == .exited(0))
-    }
-
-    /// The server may have a separate file tree for each user at that URL.
-    @Test func aPushOfAnotherUserDoesNotEndAnIncompleteOne() async throws {
-      let server = try await ServeProcess.start(in: scratch)
-      let place = scratch.path("card/a.jpg")
-      let (anna, bob) = (try scratch.netrc(of: "anna"), try scratch.netrc(of: "bob"))
-      #expect(try await fullbore("push", "--netrc-file", anna, place, server.url, in: scratch).end == .exited(1))
-      try scratch.file("card/a.jpg", 1000)
-      #expect(try await fullbore("push", "--netrc-file", bob, place, server.url, in: scratch).end == .exited(0))
-      let (end, resume) = try await fullbore("resume", in: scratch)
-      #expect(end == .exited(1) && resume.errors.contains("run that push again"), "\(resume.errors)")
-      #expect(try await fullbore("push", "--netrc-file", anna, place, server.url, in: scratch).end == .exited(0))
-      #expect(try await fullbore("resume", in: scratch).end == .exited(0))
-    }
-
-    @Test func theQueryOfADestinationIsKeptNowhere() async throws {
-      let server = try await ServeProcess.start(in: scratch)
-      let file = try scratch.file("gallery/a.mov", 12 << 20)
-      let place = "tus+\(server.url)?sig=planted-signature"
-      let push = try Command.fullbore("push", "--json", "--bwlimit", "8M", file, place, in: scratch)
-      try await until("a part has arrived") { server.folder.unfinished() > 1 << 20 ? true : nil }
-      push.kill(SIGKILL)
-      try await push.wait()
-      let (end, resume) = try await fullbore("resume", in: scratch)
-      #expect(end == .exited(1), "\(resume.output)\(resume.errors)")
-      #expect(resume.errors.contains("give the URL again"), "\(resume.errors)")
-      let status = try await fullbore("status", "--json", in: scratch).command
-      for text in [push.output, push.errors, resume.errors, status.output] {
-        #expect(!text.contains("planted-signature"), "\(text)")
-      }
-      for suffix in ["", "-wal"] {
-        let bytes = FileManager.default.contents(atPath: scratch.path("journal.sqlite\(suffix)")) ?? Data()
-        #expect(bytes.range(of: Data("planted-signature".utf8)) == nil)
-      }
-      let (done, whole) = try await fullbore("resume", place, in: scratch)
-      #expect(done == .exited(0), "\(whole.output)\(whole.errors)")
-      Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
   }
 }

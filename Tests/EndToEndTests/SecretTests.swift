@@ -9,8 +9,8 @@ extension EndToEnd {
   /// Secrets are sent only to their own server and leave no trace on this machine: not in the journal, not in the
   /// output, and not where other processes can see them.
   @Suite(.serialized) struct SecretTests {
-    private let scratch = try! Scratch()
-    private let plants: Plants
+    let scratch = try! Scratch()
+    let plants: Plants
 
     init() throws { plants = try Plants(in: scratch) }
 
@@ -18,13 +18,13 @@ extension EndToEnd {
       case success, unauthorized, forbidden, failure, redirected, downgraded, unreachable, wrongProxyPassword, killed
     }
 
-    private static let nothing = "Content-Length: 0\r\n\r\n"
+    static let nothing = "Content-Length: 0\r\n\r\n"
     /// The response of a server that has stored a file with its modification time, so the client does not check the
     /// file.
-    private static let stored = "X-OC-MTime: accepted\r\n" + nothing
+    static let stored = "X-OC-MTime: accepted\r\n" + nothing
 
     /// Some servers repeat a credential in their response: `told`.
-    private func script(_ outcome: Outcome, told: String) -> [ScriptedPeer.Step] {
+    func script(_ outcome: Outcome, told: String) -> [ScriptedPeer.Step] {
       func every(_ head: String) -> [ScriptedPeer.Step] {
         Array(repeating: [.readRequest, .send("HTTP/1.1 \(head)")], count: 8).flatMap { $0 }
       }
@@ -47,7 +47,7 @@ extension EndToEnd {
       }
     }
 
-    private func expected(_ outcome: Outcome) -> Command.End {
+    func expected(_ outcome: Outcome) -> Command.End {
       switch outcome {
       case .success: .exited(0)
       // A proxy's response that the server is unreachable is still a response.
@@ -67,7 +67,7 @@ extension EndToEnd {
       try plants.expectNoTrace()
     }
 
-    private func push(
+    func push(
       _ file: String, _ outcome: Outcome, _ mode: String, _ credential: [String], _ told: String, _ field: String
     ) async throws {
       let peer = ScriptedPeer(script(outcome, told: told))
@@ -162,7 +162,7 @@ extension EndToEnd {
       try expectNoTraceOfS3(in: hold.update { $0.heads })
     }
 
-    private func s3Push(_ mode: String, _ file: String, at port: Int, _ place: String) throws -> Command {
+    func s3Push(_ mode: String, _ file: String, at port: Int, _ place: String) throws -> Command {
       try
         "[planted]\naws_access_key_id = AKIAPLANTED\naws_secret_access_key = \(plants.key)\naws_session_token = \(plants.token)\n"
         .write(toFile: plants.path("aws"), atomically: true, encoding: .utf8)
@@ -187,14 +187,14 @@ extension EndToEnd {
     }
 
     /// The key id was sent, otherwise the test would prove nothing; the signing key was not.
-    private func expectNoTraceOfS3(in heads: String) throws {
+    func expectNoTraceOfS3(in heads: String) throws {
       #expect(heads.contains("x-amz-security-token: \(plants.token)") && heads.contains("AKIAPLANTED"))
       plants.expectNone(
         in: Data(heads.replacingOccurrences(of: plants.token, with: "").utf8), "what was sent")
       try plants.expectNoTrace()
     }
 
-    private func s3Script(_ outcome: S3Outcome) -> [ScriptedPeer.Step] {
+    func s3Script(_ outcome: S3Outcome) -> [ScriptedPeer.Step] {
       func answer(_ status: String, _ text: String, _ fields: String = "") -> [ScriptedPeer.Step] {
         let head = "HTTP/1.1 \(status)\r\nContent-Type: application/xml\r\n\(fields)"
         return [.readRequest, .send("\(head)Content-Length: \(text.utf8.count)\r\n\r\n\(text)")]
@@ -213,65 +213,8 @@ extension EndToEnd {
       }
     }
 
-    /// A presigned URL for one file. The server does not allow the client to check the file.
-    @Test(arguments: ["", "/"]) func aSignatureInADestinationGoesWithTheOneFileItIsFor(_ slash: String) async throws {
-      let file = try scratch.file("a.jpg", 1000)
-      let peer = ScriptedPeer(
-        Array(
-          repeating: [
-            ScriptedPeer.Step.readRequest, .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
-            .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
-            .send("HTTP/1.1 403 No\r\n" + Self.nothing), .readRequest,
-            .send("HTTP/1.1 200 OK\r\n" + Self.stored), .readRequest, .send("HTTP/1.1 403 No\r\n" + Self.nothing),
-          ], count: 2
-        ).flatMap { $0 })
-      let place = "http://127.0.0.1:\(peer.port)/in/film.mov\(slash)?sig=\(plants.key)"
-      let push = try Command.fullbore("push", file, "put+" + place, in: scratch)
-      if slash.isEmpty {
-        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
-        let puts = peer.seen.heads.filter { $0.hasPrefix("PUT ") }
-        #expect(puts.count == 1 && puts[0].hasPrefix("PUT /in/film.mov?sig=\(plants.key) "), "\(peer.seen.heads)")
-      } else {
-        // It can never be sent: no note of it is left, for which a resume would fail.
-        #expect(try await push.wait() == .exited(2), "\(push.output)\(push.errors)")
-        #expect(push.errors.contains("have URLs of their own") && !peer.seen.heads.contains { $0.hasPrefix("PUT") })
-        let (end, _) = try await fullbore("resume", in: scratch)
-        #expect(end == .exited(0))
-      }
-      try plants.expectNoTrace()
-    }
-
-    @Test func aPasswordInAURLIsRefusedAndNotRepeated() async throws {
-      let file = try scratch.file("a.jpg", 1000)
-      let secret = plants.password
-      for arguments in [
-        [file, "https://me:\(secret)@media.example/"], ["https://me:\(secret)@media.example/", file],
-        ["--proxy", "http://me:\(secret)@proxy.example:1", file, "http://media.example/"],
-        ["--proxy", "http://me:\(secret)@proxy.example:x", file, "http://media.example/"],
-      ] {
-        let command = try Command(Tool.fullbore, ["push"] + arguments, in: scratch)
-        #expect(try await command.wait() == .exited(2))
-      }
-      try plants.expectNoTrace()
-    }
-
-    @Test func aPasswordInTheEnvironmentIsUsedAndNotRepeated() async throws {
-      let proxy = ProxyPeer(to: 1, .wants(user: "me", password: plants.proxyPassword))
-      let file = try scratch.file("a.jpg", 1000)
-      for address in [
-        "http://me:\(plants.proxyPassword)@127.0.0.1:\(proxy.port)", "http://me:\(plants.proxyPassword)@p:x",
-      ] {
-        let push = try Command.fullbore(
-          "push", "--retries", "0", file, "https://media.example/", in: scratch,
-          environment: ["https_proxy": address])
-        #expect(try await push.wait() == .exited(3))
-      }
-      #expect(proxy.seen.heads.contains { $0.contains(base64("me:" + plants.proxyPassword)) })
-      try plants.expectNoTrace()
-    }
-
     /// The command lines of every process that this test started.
-    private func commandLines() throws -> Data {
+    func commandLines() throws -> Data {
       var found = Data()
       for name in try FileManager.default.contentsOfDirectory(atPath: "/proc") where Int(name) != nil {
         guard let line = FileManager.default.contents(atPath: "/proc/\(name)/cmdline") else { continue }
@@ -284,7 +227,7 @@ extension EndToEnd {
 }
 
 /// Secrets that occur nowhere else, and the files that contain them.
-private struct Plants {
+struct Plants {
   let token = Self.secret("token")
   let password = Self.secret("password")
   let key = Self.secret("key")
@@ -333,4 +276,4 @@ private struct Plants {
   }
 }
 
-private func base64(_ text: String) -> String { Data(text.utf8).base64EncodedString() }
+func base64(_ text: String) -> String { Data(text.utf8).base64EncodedString() }

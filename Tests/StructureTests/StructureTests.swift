@@ -70,7 +70,7 @@ struct StructureTests {
 
   @Test func noFileIsTooLongToRead() throws {
     for file in try SourceFile.all() {
-      #expect(file.lines.count <= 400, "\(file.path) has \(file.lines.count) lines: look for the second type inside")
+      #expect(file.lines.count <= 300, "\(file.path) has \(file.lines.count) lines: look for the second type inside")
     }
   }
 
