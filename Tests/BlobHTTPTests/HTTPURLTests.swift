@@ -94,4 +94,19 @@ import Testing
     #expect(url.path == "/b/c%20d/e%3Ff" && url.query == nil)
     #expect(HTTPURL(url.text) == url)
   }
+
+  /// A combining mark makes one character with the slash before it: a server's `Location` ended the program, or led to
+  /// another folder. Bytes outside ASCII are percent-encoded, so it is a byte like others.
+  @Test(arguments: [
+    ("/\u{301}a/b", "https://host/%CC%81a/b"), ("\u{301}a", "https://host/x/%CC%81a"),
+    ("//other/\u{301}a", "https://other/%CC%81a"), ("?\u{301}=1", "https://host/x/y?%CC%81=1"),
+    ("https://other/\u{301}\u{301}", "https://other/%CC%81%CC%81"), ("/a/../\u{897}", "https://host/%E0%A2%97"),
+  ])
+  func aCombiningMarkIsAByteLikeOthers(_ reference: String, _ text: String) throws {
+    let url = try #require(HTTPURL("https://host/x/y")!.resolve(reference))
+    #expect(url.text == text)
+    #expect(HTTPURL(text) == url)
+    #expect(url.folder.resolve("z") != nil && url.resolve("z") != nil)
+    #expect(url.lastComponent.isEmpty == false)
+  }
 }

@@ -22,9 +22,9 @@ import Testing
       both += 1
       #expect(ours.host == canonical(theirs.host), "host of \(text)")
       #expect(ours.port == theirs.port, "port of \(text)")
-      #expect(ours.query ?? "" == theirs.query, "query of \(text)")
+      #expect(ours.query ?? "" == encoded(theirs.query), "query of \(text)")
       // libcurl 7.88 does not decode percent-encoded dots.
-      if !text.lowercased().contains("%2e") { #expect(ours.path == theirs.path, "path of \(text)") }
+      if !text.lowercased().contains("%2e") { #expect(ours.path == encoded(theirs.path), "path of \(text)") }
     }
     #expect(both > 5_000)
   }
@@ -41,6 +41,11 @@ import Testing
       #expect(
         theirs?.host.lowercased() == ours.host && theirs?.port == ours.port, "\(text) is dialled as \(ours.origin)")
     }
+  }
+
+  /// libcurl leaves bytes outside ASCII as they are, unless it is told otherwise.
+  private func encoded(_ text: String) -> String {
+    text.unicodeScalars.map { $0.isASCII ? String($0) : HTTPURL.encode(String($0).utf8) }.joined()
   }
 
   /// libcurl 7.88 treats `127.1.` and `0x` as names, and the resolver parses them as addresses.

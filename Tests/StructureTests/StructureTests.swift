@@ -70,7 +70,9 @@ struct StructureTests {
 
   @Test func noFileIsTooLongToRead() throws {
     for file in try SourceFile.all() {
-      #expect(file.lines.count <= 300, "\(file.path) has \(file.lines.count) lines: look for the second type inside")
+      // The last line ends with a line break.
+      let count = file.lines.count - (file.lines.last == "" ? 1 : 0)
+      #expect(count <= 300, "\(file.path) has \(count) lines: look for the second type inside")
     }
   }
 

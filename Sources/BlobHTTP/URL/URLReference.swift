@@ -4,9 +4,10 @@ package struct URLReference {
   package let scheme: Substring?
   /// The authority without the two slashes before it; nil if there are none.
   package let authority: Substring?
-  /// The path; may be empty.
+  /// The path; may be empty. Bytes outside ASCII are percent-encoded, so that each character is one byte: a combining mark
+  /// would make one character with the slash before it. RFC 3987 §3.1.
   package let path: Substring
-  /// The query without the question mark; nil if there is none.
+  /// The query without the question mark, in the same form; nil if there is none.
   package let query: Substring?
 
   /// nil if the text contains white space or a control character. The fragment is dropped, because it is not sent to
@@ -20,7 +21,7 @@ package struct URLReference {
       query = Substring(rest[rest.index(after: mark)...])
       rest = rest[..<mark]
     }
-    self.query = query
+    self.query = query.map(Self.ascii)
     scheme = Self.takeScheme(&rest)
     let slashes = rest.prefix(2)
     if slashes.count == 2, slashes.allSatisfy({ $0 == UInt8(ascii: "/") }) {
@@ -31,7 +32,17 @@ package struct URLReference {
     } else {
       authority = nil
     }
-    path = Substring(rest)
+    path = Self.ascii(Substring(rest))
+  }
+
+  /// Percent-encodes all bytes outside ASCII.
+  private static func ascii(_ text: Substring) -> Substring {
+    if text.utf8.allSatisfy({ $0 < 0x80 }) { return text }
+    var encoded = ""
+    for byte in text.utf8 {
+      encoded += byte < 0x80 ? String(Unicode.Scalar(byte)) : HTTPURL.encode(CollectionOfOne(byte))
+    }
+    return encoded[...]
   }
 
   /// Removes the scheme from the front of `text`; nil if there is none. RFC 3986 §3.1.
