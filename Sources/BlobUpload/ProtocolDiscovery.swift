@@ -57,7 +57,7 @@ public struct NegotiatedProtocol: ProtocolDiscovery {
       try tus.checkOffer(response.headers, at: target.endpoint, with)
       return UploadOffer(tus.offered(response.headers), limits)
     }
-    if let checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
+    if let checksum { try ContentDigest.checkOffer(request, response, checksum, at: target.endpoint) }
     if response.isSuccess, let limits = resumable.limits(from: response.headers) {
       return UploadOffer(resumable.offered, resumable.bounded(limits))
     }

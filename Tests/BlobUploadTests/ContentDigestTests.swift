@@ -30,7 +30,7 @@ struct ContentDigestTests {
   }
 
   /// A gateway may answer for the server, which says nothing about digests.
-  @Test(arguments: ["put", "resumable", nil], [429, 502, 503, 504])
+  @Test(arguments: ["put", "resumable", nil], [429, 500, 502, 503, 504])
   func aServerThatIsAbsentForAMomentIsAskedAgain(_ uploadProtocol: String?, _ status: Int) async throws {
     let script = Script { number, _ throws(TransportError) in
       number == 0

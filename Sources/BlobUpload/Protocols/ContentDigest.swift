@@ -4,11 +4,17 @@ import Blobs
 
 /// `Content-Digest` fields of bodies, for servers that verify them. RFC 9530.
 enum ContentDigest {
-  /// Throws if the server does not ask for such digests: a server that ignores the field would verify nothing.
+  /// Throws if the server does not ask for such digests: a server that ignores the field would verify nothing. `response`:
+  /// to OPTIONS. Some servers always answer that with 500, and then ask for none; others may do so in passing.
   static func checkOffer(
-    _ headers: HTTPHeaders, _ algorithm: Digest.Algorithm, at endpoint: HTTPURL
+    _ request: HTTPRequest, _ response: HTTPResponse, _ algorithm: Digest.Algorithm, at endpoint: HTTPURL
   ) throws(UploadError) {
-    let wanted = StructuredField.integers(headers["Want-Content-Digest"]) ?? [:]
+    if response.status == 500 {
+      var error = UploadError(request, response)
+      error.message += "; --verify reads back what arrived, whatever the server offers"
+      throw error
+    }
+    let wanted = StructuredField.integers(response.headers["Want-Content-Digest"]) ?? [:]
     let offered = DigestField.algorithms.filter { wanted[$0.key] ?? 0 > 0 }.map(\.algorithm)
     if offered.contains(algorithm) { return }
     let theirs = offered.isEmpty ? "none" : offered.map(\.name).joined(separator: ", ")

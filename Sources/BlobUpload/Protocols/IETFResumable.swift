@@ -35,7 +35,7 @@ public struct IETFResumable: UploadProtocol {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     let response = try await with.send(request)
     if let refusal = UploadError(asking: request, response) { throw refusal }
-    if let checksum { try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint) }
+    if let checksum { try ContentDigest.checkOffer(request, response, checksum, at: target.endpoint) }
     if let limits = limits(from: response.headers) { return UploadOffer(offered, bounded(limits)) }
     return UploadOffer(self, bounded(PartLimits(firstPart: .max)))
   }

@@ -34,7 +34,7 @@ public struct PlainPut: UploadProtocol {
       let request = HTTPRequest("OPTIONS", target.endpoint)
       let response = try await with.send(request)
       if let refusal = UploadError(asking: request, response) { throw refusal }
-      try ContentDigest.checkOffer(response.headers, checksum, at: target.endpoint)
+      try ContentDigest.checkOffer(request, response, checksum, at: target.endpoint)
     }
     return UploadOffer(put, limits)
   }
