@@ -84,8 +84,9 @@ struct ConnectionLimitTests {
       #expect(server.connectionCount <= 4)
     }
     #expect(.now - start < .seconds(8), "nobody waits for a sweep, of which there is one a second")
-    // The last ones still have their connections.
-    #expect(try clients[19].ask("PUT", "/x", body: [1]).status < 300)
+    // Not all give up their connections: of the last four, another loop may have closed some for a client that this one
+    // has accepted meanwhile.
+    #expect(clients[16...].contains { (try? $0.ask("PUT", "/x", body: [1]).status) ?? 500 < 300 })
   }
 
   /// A client may open connections that it does not use, and may leave the last one open.
