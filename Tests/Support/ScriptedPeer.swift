@@ -44,8 +44,9 @@ public final class ScriptedPeer: Sendable {
   private let listener: Int32
   private let state = Monitor(State())
 
-  /// The nth connection gets the nth script; the last script serves all further ones.
-  public init(_ scripts: [Step]...) {
+  /// The nth connection gets the nth script; the last script serves all further ones. `serially`: the server accepts a
+  /// connection only after the script of the one before has ended.
+  public init(_ scripts: [Step]..., serially: Bool = false) {
     (listener, port) = Loopback.listen()
     SystemThread.start("peer-accept") { [listener, state] in
       var count = 0
@@ -56,7 +57,8 @@ public final class ScriptedPeer: Sendable {
           state.seen.received.append([])
           state.seen.steps.append(0)
         }
-        SystemThread.start("peer") { PeerConnection(socket, number, state).play(script) }
+        let connection = PeerConnection(socket, number, state)
+        if serially { connection.play(script) } else { SystemThread.start("peer") { connection.play(script) } }
         count += 1
       }
       Loopback.close(listener)

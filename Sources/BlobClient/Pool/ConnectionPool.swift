@@ -92,7 +92,7 @@ final class ConnectionPool: Sendable {
   let smallBuffers = BufferPool(size: ConnectionWorker.longestHead + Int(ConnectionWorker.smallBody) + (8 << 10))
 
   let idleClosers = IdleClosers()
-
+  let stalls = StalledServers()
   let context = Mutex<TLSContext?>(nil)
 
   init(_ options: SocketTransport.Options) {
@@ -114,7 +114,8 @@ final class ConnectionPool: Sendable {
       if job.onlyConnects { return .start }
       if let body = job.body {
         state.expected = nil
-        state.width.begins(isCostly: job.request.url.scheme == "https" && body.isLarge)
+        let isSentWithHead = body.length ?? 0 < ConnectionWorker.smallBody
+        state.width.begins(isCostly: job.request.url.scheme == "https" && !isSentWithHead)
       }
       if state.active >= state.width.width { state.width.catchUp(underWay: state.bytesUnderWay) }
       if state.active < state.width.width {
@@ -144,7 +145,10 @@ final class ConnectionPool: Sendable {
   func remove(_ job: QueuedExchange) { state.update { $0.waiting.remove(job) } }
 
   /// The next exchange of a worker after `job`. nil: none waits, or too many workers are busy; the worker becomes idle.
-  func next(for door: WorkerInbox, after job: QueuedExchange, _ lesson: ExchangeOutcome) -> QueuedExchange? {
+  /// `kept`: a URL at the server that the worker is connected to; nil: it has no connection.
+  func next(
+    for door: WorkerInbox, after job: QueuedExchange, _ lesson: ExchangeOutcome, kept: HTTPURL?
+  ) -> QueuedExchange? {
     change { state in
       state.ended(job, lesson)
       if state.active <= state.width.width, let next = state.popFirst() {
@@ -152,7 +156,7 @@ final class ConnectionPool: Sendable {
         return next
       }
       if state.isClosed { door.close() }
-      door.last = job.request.url
+      door.last = kept
       // Unused connections are taken in the order in which they were made: some servers accept them in this order only.
       state.idle.insert(door, at: job.onlyConnects ? 0 : state.idle.endIndex)
       return nil
@@ -168,6 +172,16 @@ final class ConnectionPool: Sendable {
       state.bytesUnderWay -= job.counted
       job.counted = min(length ?? .max, ConcurrencyController.mostCounted)
       state.bytesUnderWay += job.counted
+    }
+  }
+
+  /// Closes the idle connections to a server that has let a request wait. See `StalledServers`.
+  func closeIdle(at url: HTTPURL) {
+    state.update(waking: .none) { state in
+      for door in state.idle where door.leads(to: url) {
+        door.last = nil
+        door.letGo()
+      }
     }
   }
 
@@ -283,9 +297,4 @@ final class ConnectionPool: Sendable {
       connect(connections)
     }
   }
-}
-
-extension BlobSlice {
-  /// The body is not sent together with the head.
-  fileprivate var isLarge: Bool { length ?? 0 >= ConnectionWorker.smallBody }
 }

@@ -88,7 +88,9 @@ extension ConnectionWorker {
       if let result { return result }
       var alarm = curl_waitfd(fd: door.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
       var ready: Int32 = 0
-      pool.whileWaiting { _ = curl_multi_poll(dialer.multi, &alarm, 1, left.pollTime, &ready) }
+      let limit = min(left.pollTime, StalledServers.shortest)
+      pool.whileWaiting { _ = curl_multi_poll(dialer.multi, &alarm, 1, limit, &ready) }
+      if ready == 0 { noteStall() }
       if alarm.revents != 0 { door.alarm.lower() }
     }
   }

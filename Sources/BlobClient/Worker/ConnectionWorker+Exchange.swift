@@ -137,13 +137,16 @@ extension ConnectionWorker {
     }
   }
 
-  /// The events that `poll` reports; 0 if the time has passed or the alarm was raised.
+  /// The events that `poll` reports; 0 if the time has passed or the alarm was raised, and earlier if the server lets
+  /// the request wait.
   func wait(for wire: Connection, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
+    let milliseconds = min(milliseconds, StalledServers.shortest)
     let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
     var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
     let count = withUnsafeMutableBytes(of: &waited) { bytes in
       pool.whileWaiting { poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds) }
     }
+    if count == 0 { noteStall() }
     if count <= 0 { return 0 }
     if waited.1.revents != 0 { self.door.alarm.lower() }
     if waited.0.revents != 0 { pool.stirs() }

@@ -44,12 +44,12 @@ final class ConnectionWorker {
   /// Works until the transport is closed or this worker is abandoned. While it waits it retains nothing of the last
   /// exchange: the source's files are closed, and the exchange's closures are released.
   func run() {
-    var next = door.wait(atMost: Self.shortest, thenCall: rest)
+    var next = door.wait(atMost: Self.shortest, thenCall: rest, closing: letGo)
     while let end = next.take().map(work) {
       switch end {
       case .abandoned: return
       case .further(let job): next = job
-      case .idle: next = door.wait(atMost: Self.shortest, thenCall: rest)
+      case .idle: next = door.wait(atMost: Self.shortest, thenCall: rest, closing: letGo)
       }
     }
   }
@@ -71,13 +71,14 @@ final class ConnectionWorker {
 
   private func work(on job: QueuedExchange) -> End {
     guard job.begin(on: door) else {
-      return pool.next(for: door, after: job, ExchangeOutcome()).map { .further($0) } ?? .idle
+      return pool.next(for: door, after: job, ExchangeOutcome(), kept: kept?.url).map { .further($0) } ?? .idle
     }
     let (answer, lesson) = exchange(job)
     guard job.settle() else { return .abandoned }
     // The worker becomes idle before the caller gets the response, so that its next request finds this worker and its
     // connection.
-    let waiting = pool.next(for: door, after: job, lesson)
+    if let kept, pool.stalls.take(at: kept.url) { letGo() }
+    let waiting = pool.next(for: door, after: job, lesson, kept: kept?.url)
     ready.run { job.resume(answer) }
     return waiting.map { .further($0) } ?? .idle
   }
