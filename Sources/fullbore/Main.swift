@@ -19,6 +19,7 @@ enum Fullbore {
     signal(SIGXFSZ, SIG_IGN)
     checkFileLimit()
     makeRoomForDescriptors()
+    checkThreadLimit()
     giveBackMemory()
     keepCryptoToTheEnd()
     let status = await run(ProgramArguments.all())
@@ -37,6 +38,15 @@ enum Fullbore {
   }
 
   private static let fewestFiles = 16
+
+  /// Ends the program where it may start next to no threads: it would wait for ever without a word.
+  private static func checkThreadLimit() {
+    if ThreadLimit.isSufficient() { return }
+    Console.error.write(
+      "fullbore: the system allows this user too few processes and threads: fullbore takes \(ThreadLimit.fewest) at "
+        + "least. Allow more (ulimit -u 4096, or TasksMax= of the service)\n")
+    exit(ExitStatus.failed.rawValue)
+  }
 
   /// `status`, or a failure where what was written to standard output is the result, and did not get there. As with other
   /// programs nothing is said of a reader who left.

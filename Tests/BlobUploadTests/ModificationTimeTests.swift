@@ -51,13 +51,13 @@ struct ModificationTimeTests {
 
   @Test func tusHasItInItsMetadata() {
     var target = target(Self.time)
-    #expect(Tus.metadata(of: target).hasSuffix(",mtime \(base64("1700000000.25".utf8))"))
+    #expect(TusMetadata.value(of: target).hasSuffix(",mtime \(base64("1700000000.25".utf8))"))
     // Metadata given by name takes precedence.
     target.metadata["mtime"] = "7"
-    #expect(Tus.metadata(of: target).hasSuffix(",mtime \(base64("7".utf8))"))
+    #expect(TusMetadata.value(of: target).hasSuffix(",mtime \(base64("7".utf8))"))
     target.metadata = [:]
     target.modified = nil
-    #expect(!Tus.metadata(of: target).contains("mtime"))
+    #expect(!TusMetadata.value(of: target).contains("mtime"))
   }
 
   /// Nextcloud accepts whole seconds, and refuses a file from the first day of 1970 or earlier.

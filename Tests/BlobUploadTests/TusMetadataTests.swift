@@ -12,6 +12,6 @@ struct TusMetadataTests {
       ("filename", "a b.jpg"), ("relativePath", "in/a b.jpg"), ("filetype", "image/jpeg"), ("kind", "photo"),
       ("pair", "IMG ä.MOV"),
     ]
-    #expect(Tus.metadata(of: target) == words.map { "\($0.0) \(base64($0.1.utf8))" }.joined(separator: ","))
+    #expect(TusMetadata.value(of: target) == words.map { "\($0.0) \(base64($0.1.utf8))" }.joined(separator: ","))
   }
 }

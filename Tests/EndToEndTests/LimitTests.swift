@@ -31,6 +31,23 @@ extension EndToEnd {
       #expect(Int(line.split(separator: "\t").last ?? "") ?? 0 >= 1024, "\(line)")
     }
 
+    /// Root has no such limit, so the program runs as another user, who may not be able to read the folder of the build.
+    @Test func withTooFewThreadsTheProgramSaysSo() async throws {
+      let limited = try Command(
+        "bash",
+        [
+          "-c",
+          """
+          if [ "$(id -u)" != 0 ]; then exec prlimit --nproc=3 "$0" --version; fi
+          cp "$0" "$1/copy" && chmod 755 "$1" "$1/copy"
+          exec setpriv --reuid=65534 --clear-groups prlimit --nproc=3 "$1/copy" --version
+          """, Tool.fullbore, scratch.path(""),
+        ], in: scratch)
+      try await limited.wait()
+      #expect(limited.end == .exited(1))
+      #expect("\(limited.errors)".contains("too few processes and threads"), "\(limited.errors)")
+    }
+
     private func push(withOpenFiles limit: Int, to url: String) async throws -> Command {
       for number in 0..<300 { try scratch.file("gallery/\(number).jpg", 3000) }
       try scratch.file("gallery/film.mov", 8 << 20)

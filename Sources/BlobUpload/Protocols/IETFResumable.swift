@@ -17,6 +17,7 @@ public struct IETFResumable: UploadProtocol {
   public var checksum: Digest.Algorithm?
   /// The server has reported its limits, as the protocol requires, so its responses must follow the protocol too.
   var isOffered = false
+  private let uploads = OpenUploads()
 
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
@@ -62,7 +63,7 @@ public struct IETFResumable: UploadProtocol {
     if target.overwrite { request.headers.add("If-Match", "*") }
     let told = AnnouncedSession()
     let response = try await send(&request, first?.body, with) { url, fields in
-      let session = Self.session(url, target.length, fields)
+      let session = Self.session(url, target, fields)
       told.session.withLock { $0 = session }
       with.opened(session)
     }
@@ -98,8 +99,9 @@ public struct IETFResumable: UploadProtocol {
           + "resumable uploads; look whether it has made an empty file, and name another protocol (put+)",
         status: response.status)
     }
-    let session = Self.session(try request.uploadURL(response.head), target.length, response.headers)
+    let session = Self.session(try request.uploadURL(response.head), target, response.headers)
     try await check(session, with)
+    try uploads.note(session)
     with.opened(session)
     if first == nil { return .upTo(0, session) }
     return try await held(by: session, with)
@@ -135,10 +137,12 @@ public struct IETFResumable: UploadProtocol {
       status: response.status)
   }
 
-  private static func session(_ url: HTTPURL, _ length: Int64?, _ told: HTTPHeaders) -> UploadSession {
-    var state = ["url": url.text]
-    if let length { state["length"] = String(length) }
-    return UploadSession(state: state, limits: told.uploadLimits ?? PartLimits(), expires: told.expires)
+  private static func session(_ url: HTTPURL, _ target: UploadTarget, _ told: HTTPHeaders) -> UploadSession {
+    var session = UploadSession(
+      state: ["url": url.text], limits: told.uploadLimits ?? PartLimits(), expires: told.expires)
+    session.length = target.length
+    session.names = base64(target.path.bytes)
+    return session
   }
 
   /// Deletes an upload that can never be completed, as the draft requires.
@@ -156,15 +160,21 @@ public struct IETFResumable: UploadProtocol {
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     let request = request("HEAD", try session.uploadURL())
     let response = try await with.send(request)
-    guard response.isSuccess else { throw UploadError(session: request, response) }
-    let length = session.length
-    if let theirs = StructuredField.integer(response.headers["Upload-Length"]), let ours = length ?? session.sourceEnd,
-      theirs != ours
+    guard response.isSuccess else {
+      uploads.end(session)
+      throw UploadError(session: request, response)
+    }
+    if let theirs = StructuredField.integer(response.headers["Upload-Length"]),
+      let ours = session.length ?? session.sourceEnd, theirs != ours
     {
       throw UploadError(
         .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(ours)")
     }
-    if StructuredField.boolean(response.headers["Upload-Complete"]) == true { return .finished(result(of: response)) }
+    try uploads.note(session)
+    if StructuredField.boolean(response.headers["Upload-Complete"]) == true {
+      uploads.end(session)
+      return .finished(result(of: response))
+    }
     guard let offset = StructuredField.integer(response.headers["Upload-Offset"]), offset >= 0 else {
       throw UploadError(
         .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
@@ -172,7 +182,7 @@ public struct IETFResumable: UploadProtocol {
     var session = session
     session.expires = response.headers.expires ?? session.expires
     if let limits = response.headers.uploadLimits { session.limits = limits }
-    if let length, offset > length {
+    if let length = session.length, offset > length {
       throw UploadError(
         .giveUp, .destination,
         "HEAD \(request.url): the server says that it holds \(offset) bytes of \(length): it cannot be trusted")
@@ -183,6 +193,7 @@ public struct IETFResumable: UploadProtocol {
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {
+    try uploads.note(session)
     var request = append(at: part.start, isLast: part.isLast, try session.uploadURL())
     request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum)
     let response = try await send(&request, body, with)
@@ -201,8 +212,9 @@ public struct IETFResumable: UploadProtocol {
       throw UploadError(sending: request, response, holding).cuttable(response.headers.uploadLimits?.largest)
     }
     if isWhole == true {
-      if part.isLast { return .finished(result(of: response)) }
-      throw tooSoon(request, response)
+      if !part.isLast { throw tooSoon(request, response) }
+      uploads.end(session)
+      return .finished(result(of: response))
     }
     if part.isLast {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered as if there were more to come")
@@ -256,8 +268,6 @@ public struct IETFResumable: UploadProtocol {
     throw UploadError(deleting: request, response)
   }
 
-  // MARK: Requests
-
   private func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
     HTTPRequest(method, url, ["Upload-Draft-Interop-Version": Self.version])
   }
@@ -286,8 +296,4 @@ public struct IETFResumable: UploadProtocol {
     on.interim = heed
     return try await with.send(following: &request, body: body, on)
   }
-}
-
-extension UploadSession {
-  fileprivate var length: Int64? { state["length"].flatMap { Int64(digits: $0) } }
 }

@@ -18,7 +18,7 @@ struct TusConcatenation: UploadConcatenation {
     // The server's own origin is omitted, because many URLs must fit into one field.
     let places = parts.map { $0.origin == target.endpoint.origin ? $0.pathAndQuery : $0.text }
     request.headers.add("Upload-Concat", "final;" + places.joined(separator: " "))
-    request.headers.add("Upload-Metadata", Tus.metadata(of: target))
+    request.headers.add("Upload-Metadata", TusMetadata.value(of: target))
     let response = try await with.send(following: &request)
     guard response.status == 201 else { throw UploadError(creating: request, response) }
     return try request.uploadURL(response.head)

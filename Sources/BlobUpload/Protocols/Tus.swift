@@ -2,12 +2,6 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 /// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
 /// concatenation, and POST in place of methods that do not get through.
 public struct Tus: UploadProtocol {
@@ -30,6 +24,8 @@ public struct Tus: UploadProtocol {
 
   /// Uploads are created as parts of another upload.
   var isPart = false
+
+  private let uploads = OpenUploads()
 
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
@@ -116,7 +112,7 @@ public struct Tus: UploadProtocol {
     if isPart {
       request.headers.add("Upload-Concat", "partial")
     } else {
-      request.headers.add("Upload-Metadata", Self.metadata(of: target))
+      request.headers.add("Upload-Metadata", TusMetadata.value(of: target))
     }
     if hasBody { request.headers.add("Content-Type", Self.bodyType) }
     return request
@@ -126,9 +122,11 @@ public struct Tus: UploadProtocol {
     for target: UploadTarget, _ request: HTTPRequest, _ response: HTTPResponse
   ) throws(UploadError) -> UploadSession {
     let url = try request.uploadURL(response.head)
-    var state = ["url": url.text]
-    if let length = target.length { state["length"] = String(length) }
-    return UploadSession(state: state, expires: response.headers["Upload-Expires"].flatMap { HTTPDate.seconds($0) })
+    var session = UploadSession(
+      state: ["url": url.text], expires: response.headers["Upload-Expires"].flatMap { HTTPDate.seconds($0) })
+    session.length = target.length
+    if !isPart { session.names = TusMetadata.names(of: target) }
+    return session
   }
 
   /// HEAD. A 404, 410 or 403 means that the session no longer exists. tus 1.0 §Core Protocol, HEAD.
@@ -136,10 +134,17 @@ public struct Tus: UploadProtocol {
     if session.sizeOfParts != nil { return .parts(try await heldParts(of: session, with), session) }
     let request = HTTPRequest("HEAD", try session.uploadURL(), ["Tus-Resumable": Self.version])
     let response = try await with.send(request)
-    guard response.isSuccess else { throw UploadError(session: request, response) }
+    guard response.isSuccess else {
+      uploads.end(session)
+      throw UploadError(session: request, response)
+    }
     guard let offset = response.headers.bytes("Upload-Offset") else {
       throw UploadError(
         .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
+    }
+    if let names = session.names, TusMetadata.namesAnother(response.headers["Upload-Metadata"], than: names) {
+      throw UploadError(
+        .restart, .destination, "HEAD \(request.url): the server has the upload of another file there")
     }
     var session = renewed(session, response)
     if let theirs = response.headers.bytes("Upload-Length") {
@@ -152,7 +157,7 @@ public struct Tus: UploadProtocol {
         throw UploadError(
           .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(ours)")
       }
-      session.state["length"] = String(ours)
+      session.length = ours
     }
     return try held(offset, session, request, response)
   }
@@ -164,10 +169,11 @@ public struct Tus: UploadProtocol {
     var request = HTTPRequest(
       "PATCH", try session.uploadURL(),
       ["Tus-Resumable": Self.version, "Upload-Offset": String(part.start), "Content-Type": Self.bodyType])
+    try uploads.note(session)
     var session = session
     if session.length == nil, part.isLast, let length = part.length {
       request.headers.add("Upload-Length", String(part.start + length))
-      session.state["length"] = String(part.start + length)
+      session.length = part.start + length
     }
     request = request.through(with.methods)
     let response = try await send(following: &request, checked: body, with)
@@ -244,6 +250,7 @@ public struct Tus: UploadProtocol {
   private func held(
     _ offset: Int64, _ session: UploadSession, _ request: HTTPRequest, _ response: HTTPResponse
   ) throws(UploadError) -> Held {
+    try uploads.note(session)
     guard let length = session.length else { return .upTo(offset, session) }
     if offset > length {
       throw UploadError(
@@ -252,6 +259,7 @@ public struct Tus: UploadProtocol {
       )
     }
     if offset < length { return .upTo(offset, session) }
+    uploads.end(session)
     return .finished(UploadResult(location: session.state["url"], length: offset).told(by: response))
   }
 
@@ -259,20 +267,6 @@ public struct Tus: UploadProtocol {
     var session = session
     if let expires = response.headers["Upload-Expires"] { session.expires = HTTPDate.seconds(expires) }
     return session
-  }
-
-  /// Pairs of a key and a base64 value. tus 1.0 §Upload-Metadata.
-  static func metadata(of target: UploadTarget) -> String {
-    var pairs = [
-      "filename \(base64(target.path.name.bytes))", "relativePath \(base64(target.path.bytes))",
-      "filetype \(base64(target.contentType.utf8))",
-    ]
-    if target.overwrite { pairs.append("overwrite \(base64("true".utf8))") }
-    for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { pairs.append("\(key) \(base64(value.utf8))") }
-    if let time = target.modificationTime, target.metadata[ModificationTime.key] == nil {
-      pairs.append("\(ModificationTime.key) \(base64(time.text.utf8))")
-    }
-    return pairs.joined(separator: ",")
   }
 }
 
@@ -284,9 +278,3 @@ extension HTTPResponse {
     return text.contains("ERR_UPLOAD_INTERRUPTED") || text.contains("upload has been interrupted by another request")
   }
 }
-
-extension UploadSession {
-  fileprivate var length: Int64? { state["length"].flatMap { Int64(digits: $0) } }
-}
-
-func base64(_ bytes: some Sequence<UInt8>) -> String { Data(bytes).base64EncodedString() }

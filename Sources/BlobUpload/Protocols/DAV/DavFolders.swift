@@ -6,6 +6,8 @@ import Synchronization
 final class DavFolders: Sendable {
   private struct State {
     var known: Set<String> = []
+    /// Folders that the server does not say are missing.
+    var looked: Set<String> = []
     /// Folders whose absence made the server refuse a file, and that were then created.
     var missed: Set<String> = []
     var canMove = true
@@ -37,6 +39,18 @@ final class DavFolders: Sendable {
   /// Creates `folder` and its parent folders, even if it seemed to exist.
   func make(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     try await turn.pass { () async throws(UploadError) in try await makeNow(folder, with) }
+  }
+
+  /// Called before a large file is sent to a folder that is expected to exist: creates it if the server says that it is
+  /// missing. Many servers refuse a file for a missing folder only after its last byte.
+  func makeIfMissing(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
+    try await turn.pass { () async throws(UploadError) in
+      if isKnown(folder) || state.withLock({ $0.looked.contains(folder.path) }) { return }
+      let response = try await with.send(HTTPRequest("HEAD", folder))
+      if response.status == 404 { return try await makeNow(folder, with) }
+      // Any other response may have another reason. The request for the file shows whether it can be stored.
+      state.withLock { _ = $0.looked.insert(folder.path) }
+    }
   }
 
   /// Called after a refusal that a missing folder may explain, such as a 500 from nginx: creates the folder. Returns

@@ -60,6 +60,7 @@ public struct WebDAV: UploadProtocol {
       try await chunks.open(with)
       return .upTo(0, chunks.session)
     }
+    try await folders.makeIfMissing(target.url.folder, with)
     with.opened(place.session)
     return .upTo(0, place.session)
   }
@@ -78,7 +79,7 @@ public struct WebDAV: UploadProtocol {
     if var chunks = try NextcloudChunks(session) {
       // The whole file is compared, not the part.
       let whole = BlobSlice(
-        body.source, length: session.state["length"].flatMap { Int64($0) }, validator: body.validator)
+        body.source, length: session.length, validator: body.validator)
       if let found = try await chunks.find(whole, with) { return .finished(found) }
       let receipt = try await chunks.put(part, body, folders, with)
       return .receipt(receipt, chunks.session)

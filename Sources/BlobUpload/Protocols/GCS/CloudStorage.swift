@@ -90,7 +90,7 @@ public struct CloudStorage: UploadProtocol {
         "\(try session.uploadURL()): a part of \(part.length ?? 0) bytes is too small: Google Cloud "
           + "Storage takes multiples of \(Self.unit)")
     }
-    let total = part.isLast ? part.start + length : session.cloudLength
+    let total = part.isLast ? part.start + length : session.length
     let range = length > 0 ? "\(part.start)-\(part.start + length - 1)" : "*"
     var body = body
     body.length = length
@@ -110,7 +110,7 @@ public struct CloudStorage: UploadProtocol {
   /// An empty PUT with `Content-Range: bytes */N`, which also completes an upload that has all its bytes.
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     try await put(
-      "*", session.cloudLength ?? session.sourceEnd, BlobSlice(DataSource([])), to: session, isNew: false, with)
+      "*", session.length ?? session.sourceEnd, BlobSlice(DataSource([])), to: session, isNew: false, with)
   }
 
   public func complete(
@@ -158,9 +158,4 @@ public struct CloudStorage: UploadProtocol {
     let response = try await with.send(request)
     guard response.status == 499 || response.saysDeleted else { throw UploadError(deleting: request, response) }
   }
-}
-
-extension UploadSession {
-  /// Length of the file in bytes, as the server was told when the upload was created; nil: it was not told.
-  fileprivate var cloudLength: Int64? { state["length"].flatMap { Int64(digits: $0) } }
 }
