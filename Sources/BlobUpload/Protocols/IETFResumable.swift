@@ -18,6 +18,7 @@ public struct IETFResumable: UploadProtocol {
   /// The server has reported its limits, as the protocol requires, so its responses must follow the protocol too.
   var isOffered = false
 
+  /// Creates the protocol. Files up to `wholeUpTo` bytes are sent with the request that creates the upload.
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
     self.checksum = checksum
@@ -180,6 +181,7 @@ public struct IETFResumable: UploadProtocol {
     return .upTo(offset, session)
   }
 
+  /// Appends bytes at the part's offset, by PATCH.
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {
