@@ -12,6 +12,7 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
   }
 
   #if canImport(ObjectiveC)
+    /// Creates an end without a reader: every `write` fails. `BoundStreams` creates one with a reader.
     public override convenience init(toMemory: ()) { self.init(WritingEnd.alone) }
   #else
     /// Creates an end without a reader: every `write` fails. `BoundStreams` creates one with a reader.
