@@ -5,13 +5,17 @@ import Blobs
 public struct AssetResource: Sendable, Hashable {
   /// The numbers are those of `PHAssetResourceType`.
   public enum Kind: Int, Sendable {
+    /// The original photo.
     case photo = 1
+    /// The original video.
     case video = 2
+    /// The original audio.
     case audio = 3
     /// The RAW file beside a JPEG or HEIC, or the other way round.
     case alternatePhoto = 4
     /// The photo as it was edited.
     case editedPhoto = 5
+    /// The video as it was edited.
     case editedVideo = 6
     /// How the asset was edited, in the form of the app that did it.
     case adjustments = 7
@@ -19,8 +23,11 @@ public struct AssetResource: Sendable, Hashable {
     case adjustmentBasePhoto = 8
     /// The film of a Live Photo.
     case pairedVideo = 9
+    /// The film of a Live Photo as it was edited.
     case editedPairedVideo = 10
+    /// The film of a Live Photo that a further edit would start from.
     case adjustmentBasePairedVideo = 11
+    /// The video that a further edit would start from.
     case adjustmentBaseVideo = 12
     /// A small stand-in whose original is not here.
     case photoProxy = 19
@@ -33,6 +40,7 @@ public struct AssetResource: Sendable, Hashable {
   /// How many resources of the same kind and filename come before this one among those of the asset.
   public internal(set) var ordinal = 0
 
+  /// Creates a resource. `kind` nil: the system reports a kind that this version does not know.
   public init(kind: Kind?, filename: String) {
     self.kind = kind
     self.filename = filename
@@ -59,15 +67,18 @@ extension Sequence<AssetResource> {
 /// The names are those that a camera roll has when it is read over a cable: `IMG_E0001.HEIC` is the edit of
 /// `IMG_0001.HEIC`, `IMG_0001.MOV` the film of the Live Photo, `IMG_0001.AAE` says how it was edited.
 public struct AssetPlan: Sendable {
+  /// A resource that is uploaded.
   public struct Item: Sendable, Hashable {
     /// The resource's place in the array that was given.
     public var index: Int
+    /// The name at the destination, which no other item of the asset has.
     public var name: String
   }
 
   /// Which of original and edit are uploaded where both exist.
   public let edits: GalleryEdits
 
+  /// Creates a plan that selects originals, edits or both.
   public init(_ edits: GalleryEdits = .both) { self.edits = edits }
 
   /// In the order in which they should be uploaded: the asset's main picture or film comes first, so that a reader at the

@@ -9,13 +9,17 @@
   /// The library is not loaded: PhotoKit gives assets as they are asked for, and `next` asks for one page. It belongs to one
   /// thread at a time, and blocks; `items` is for asynchronous code, and does not block.
   public final class PhotoGallery {
+    /// One file of an asset, ready to be uploaded.
     public struct Item: Sendable {
       /// The asset's `localIdentifier`, which stays the same on this device.
       public let asset: String
+      /// Which of the asset's files it is.
       public let resource: AssetResource
       /// The name at the destination, which is unique within the asset only: a library may have many `IMG_0001.HEIC`.
       public let name: String
+      /// What is known of the file, for protocols that transmit metadata.
       public let facts: GalleryFacts
+      /// The bytes of the file. Opening it may download them from iCloud.
       public let source: PhotoAssetSource
 
       /// Identifies the file in later launches of the app: `PhotoAssetSource(identity:)` opens it again.

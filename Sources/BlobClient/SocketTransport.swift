@@ -8,6 +8,7 @@ import Blobs
 public final class SocketTransport: Transport {
   private let pool: ConnectionPool
 
+  /// Creates a transport. It connects to nothing and starts no thread before the first request.
   public init(_ options: Options = Options()) { pool = ConnectionPool(options) }
 
   deinit { pool.close() }
@@ -64,6 +65,7 @@ extension SocketTransport {
     public var connect: Duration
     /// Limits the speed of bodies; several transports may share one limiter. nil: no limit.
     public var limiter: RateLimiter?
+    /// The value of `User-Agent`, unless a request has its own.
     public var userAgent: String
     /// nil: `https_proxy`, `http_proxy` and `all_proxy` apply. No proxy is used for loopback addresses and the hosts in
     /// `no_proxy`.
@@ -71,6 +73,7 @@ extension SocketTransport {
     /// The environment variables for proxies; nil: those of this process.
     public var environment: [String: String]?
 
+    /// Creates options. `connections` must be above 0; the properties say what each option does.
     public init(
       connections: Int = 64, adapts: Bool = true, uploadBuffer: Int? = nil, caFile: String? = nil,
       verifiesTLS: Bool = true,

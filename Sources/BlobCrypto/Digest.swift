@@ -4,6 +4,7 @@ import Blobs
 ///
 /// It belongs to one thread at a time.
 public final class Digest {
+  /// The name and size of a checksum.
   public typealias Algorithm = DigestAlgorithm
 
   private enum State {
@@ -21,6 +22,7 @@ public final class Digest {
 
     func free() { if case .system(let digest) = self { digest.free() } }
   }
+  /// The algorithm that the digest was created with.
   public let algorithm: Algorithm
   private var state: State
 
@@ -73,6 +75,7 @@ public final class Digest {
     return digest.value()
   }
 
+  /// The digest of `bytes` as lowercase hexadecimal digits.
   public static func hex(of bytes: [UInt8], _ algorithm: Algorithm) -> String { hex(value(of: bytes, algorithm)) }
 
   /// Two lower-case hexadecimal digits for each byte.

@@ -9,6 +9,7 @@ public struct HashingSource: BlobSource {
   private let source: any BlobSource
   private let ledger: Ledger
 
+  /// Wraps a source, without reading it. All copies of this value share one digest.
   public init(_ source: any BlobSource, _ algorithm: Digest.Algorithm) {
     self.source = source
     ledger = Ledger(algorithm)

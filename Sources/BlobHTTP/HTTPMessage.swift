@@ -2,8 +2,10 @@ import Blobs
 
 /// Header fields in order. Names are case-insensitive and may occur more than once.
 public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
+  /// All fields in the order in which they were added, with their names as written.
   public private(set) var fields: [(name: String, value: String)]
 
+  /// Creates an empty list of fields.
   public init() { fields = [] }
   public init(dictionaryLiteral elements: (String, String)...) {
     fields = elements.map { (name: $0.0, value: $0.1) }
@@ -36,10 +38,14 @@ public struct HTTPHeaders: Sendable, ExpressibleByDictionaryLiteral {
 
 /// A request without its body, which is passed separately as a `BlobSlice`.
 public struct HTTPRequest: Sendable {
+  /// The method, for example `PUT`. Its case matters.
   public var method: String
+  /// The URL that the request is sent to.
   public var url: HTTPURL
+  /// The header fields. The transport adds `Host` and those that describe the length of the body.
   public var headers: HTTPHeaders
 
+  /// Creates a request without a body.
   public init(_ method: String, _ url: HTTPURL, _ headers: HTTPHeaders = [:]) {
     self.method = method
     self.url = url
@@ -49,9 +55,12 @@ public struct HTTPRequest: Sendable {
 
 /// Status and header fields of a response, final or interim (1xx).
 public struct HTTPHead: Sendable {
+  /// The status code, from 100 to 599.
   public var status: Int
+  /// The header fields, as the server sent them.
   public var headers: HTTPHeaders
 
+  /// Creates the head of a response.
   public init(status: Int, headers: HTTPHeaders) {
     self.status = status
     self.headers = headers
@@ -60,19 +69,24 @@ public struct HTTPHead: Sendable {
 
 /// A final response of any status.
 public struct HTTPResponse: Sendable {
+  /// The status and the header fields.
   public var head: HTTPHead
   /// The content, up to 1 MiB; empty when it was streamed to `Exchange.received`.
   public var body: [UInt8]
   /// The body repeats a secret of the request, so no text from it may be shown or stored.
   package var repeatsSecret = false
 
+  /// Creates a response, for transports and tests.
   public init(head: HTTPHead, body: [UInt8] = []) {
     self.head = head
     self.body = body
   }
 
+  /// The status code, from 200 to 599.
   public var status: Int { head.status }
+  /// The header fields.
   public var headers: HTTPHeaders { head.headers }
+  /// Whether the status is from 200 to 299.
   public var isSuccess: Bool { 200..<300 ~= head.status }
 }
 

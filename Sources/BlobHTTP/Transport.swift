@@ -48,8 +48,10 @@ public struct Exchange: Sendable {
   /// the source and block, and it is cancelled like reading a body. What it throws ends the exchange with `.source`.
   /// The transport calls it once per request, before it sends the first byte.
   public var prepare: Preparation?
+  /// The type of `prepare`: changes the request, on the worker's thread, and may block.
   public typealias Preparation = @Sendable (inout HTTPRequest, Cancellation) throws(BlobError) -> Void
 
+  /// Creates callbacks for one request. The properties say when each is called.
   public init(
     sent: @escaping @Sendable (Int) -> Void = { _ in },
     interim: @escaping @Sendable (HTTPHead) -> Void = { _ in },
@@ -65,6 +67,7 @@ public struct Exchange: Sendable {
 
 /// Why there is no response. A response with status 500 is not an error of this type.
 public struct TransportError: Error, Sendable, CustomStringConvertible {
+  /// Which layer failed.
   public struct Code: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private init(_ name: String) { description = name }
@@ -94,11 +97,14 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
     public static let cancelled = Code("cancelled")
   }
 
+  /// Which layer failed.
   public var code: Code
   /// Operation, URL without query, and numbers. Contains no secrets.
   public var message: String
+  /// The error of the source of the body, or of the closure that received the content; nil for all other reasons.
   public var cause: BlobError?
 
+  /// Creates an error, for transports and tests.
   public init(_ code: Code, _ message: String, cause: BlobError? = nil) {
     self.code = code
     self.message = message
@@ -110,10 +116,12 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
 
 /// The number of concurrent requests that was found best for a host.
 public struct LearnedConcurrency: Sendable, Hashable {
+  /// The number of concurrent requests, at least 1.
   public var width: Int
   /// The server has refused requests because there were too many.
   public var wasRefused: Bool
 
+  /// Creates a value, for example from what an earlier run has stored.
   public init(width: Int, wasRefused: Bool = false) {
     self.width = width
     self.wasRefused = wasRefused

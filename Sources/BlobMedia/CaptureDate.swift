@@ -3,13 +3,20 @@ import Platform
 
 /// When a picture was taken, in local time at the place of capture, because cameras do not record time zones.
 public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {
+  /// The year, for example 2026.
   public var year: Int
+  /// The month, from 1 to 12.
   public var month: Int
+  /// The day of the month, from 1 to 31.
   public var day: Int
+  /// The hour, from 0 to 23.
   public var hour: Int
+  /// The minute, from 0 to 59.
   public var minute: Int
+  /// The second, from 0 to 59, or 60 for a leap second.
   public var second: Int
 
+  /// Creates a date from its parts, in the order year, month, day, hour, minute, second.
   public init(_ year: Int, _ month: Int, _ day: Int, _ hour: Int = 0, _ minute: Int = 0, _ second: Int = 0) {
     (self.year, self.month, self.day) = (year, month, day)
     (self.hour, self.minute, self.second) = (hour, minute, second)

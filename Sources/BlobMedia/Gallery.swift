@@ -6,11 +6,13 @@ public enum GalleryEdits: String, Sendable, CaseIterable {
   case current
   /// The original only.
   case original
+  /// Both versions.
   case both
 }
 
 /// What to do with a file of a camera roll.
 public enum GalleryChoice: Sendable, Hashable {
+  /// The file is sent.
   case taken
   /// The file is an original, an edit or a sidecar that is not wanted, for the given reason.
   case leftOut(reason: String)
@@ -21,8 +23,10 @@ public enum GalleryChoice: Sendable, Hashable {
 ///
 /// It looks up single names, so that a folder may have any number of files.
 public struct Gallery: Sendable {
+  /// Which versions of a photo are wanted.
   public let edits: GalleryEdits
 
+  /// Creates a gallery that selects these versions. It looks at nothing.
   public init(_ edits: GalleryEdits = .current) { self.edits = edits }
 
   /// Whether a file is wanted. `isThere` returns whether the folder has a file of that name.

@@ -10,7 +10,9 @@ public struct GalleryFacts: Sendable, Hashable {
     case rawAndPicture = "raw+picture"
   }
 
+  /// What kind of file it is.
   public var kind: GalleryName.Kind
+  /// What the file and its other half are together; nil: it has none.
   public var pairing: Pairing?
   /// The other half of a pair.
   public var pair: BytePath?
@@ -23,6 +25,7 @@ public struct GalleryFacts: Sendable, Hashable {
   /// When the picture was taken. Files that belong to a picture have the picture's date.
   public var captured: CaptureDate?
 
+  /// Creates facts about a file that belongs to no other one.
   public init(kind: GalleryName.Kind, burst: BytePath? = nil) {
     self.kind = kind
     self.burst = burst

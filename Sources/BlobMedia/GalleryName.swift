@@ -5,14 +5,23 @@ import Blobs
 /// A camera's name such as `IMG_E1234.HEIC` consists of a prefix, a letter for the kind of file, a number and an
 /// extension.
 public struct GalleryName: Sendable, Hashable {
+  /// What kind of file a name means, as its extension says.
   public enum Kind: Sendable, Hashable {
-    case photo, raw, video
+    /// A picture in a format that any program shows, such as JPEG or HEIC.
+    case photo
+    /// A picture as the sensor recorded it.
+    case raw
+    /// A film, also that of a Live Photo.
+    case video
     /// A file that describes edits or other metadata of a photo.
     case sidecar
+    /// Any other file.
     case other
   }
 
+  /// The name, without a folder.
   public let name: BytePath
+  /// What kind of file the extension means.
   public let kind: Kind
   /// The file is a rendered edit of another file.
   public let isRendered: Bool
@@ -22,6 +31,7 @@ public struct GalleryName: Sendable, Hashable {
   /// A name that all pictures of one burst share; nil if the picture is not part of a burst.
   public let burst: BytePath?
 
+  /// Analyses a name. It looks at no file.
   public init(_ name: BytePath) {
     self.name = name
     var (stem, ending) = Self.split(name.bytes)

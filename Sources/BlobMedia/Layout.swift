@@ -9,6 +9,7 @@ public struct Layout: Sendable, Hashable {
 
   /// The fields that a template may contain in braces.
   public enum Field: String, Sendable, CaseIterable {
+    /// Parts of the date when the picture was taken: the year with four digits, all others with two.
     case year, month, day, hour, minute, second
     /// The file's name, unchanged.
     case name

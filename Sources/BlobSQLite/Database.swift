@@ -7,6 +7,7 @@ import Platform
 /// Every call may block on the disk, and up to the busy timeout on another connection. Use it from one thread at a
 /// time.
 public final class Database {
+  /// The path that the file was opened with.
   public let path: BytePath
   private let handle: OpaquePointer
   private var cache: [UnsafePointer<UInt8>: Statement] = [:]
@@ -161,6 +162,7 @@ public final class Database {
 
   /// The number of rows changed by the last INSERT, UPDATE or DELETE, without those changed by triggers.
   public var changes: Int { Int(sqlite3_changes(handle)) }
+  /// The row number of the last successful INSERT on this connection; 0 if there was none.
   public var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 
   /// Removes the permissions of other users from the database, its log and its index.

@@ -4,12 +4,14 @@ import Blobs
 public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The failed operation: `open`, `begin`, or the first words of a statement. It never contains a bound value.
   public var operation: String
+  /// The database file.
   public var file: BytePath
   /// SQLite's extended result code; its low byte is the primary code.
   public var code: Int32
   /// The message from SQLite or from the system.
   public var message: String
 
+  /// Creates an error with SQLite's result code.
   public init(_ operation: String, _ file: BytePath, code: Int32, _ message: String) {
     self.operation = operation
     self.file = file

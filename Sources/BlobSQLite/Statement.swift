@@ -32,11 +32,13 @@ public final class Statement {
 
   // MARK: Values. They are copied, so the caller's may be freed at once. Do not bind between two steps.
 
+  /// Binds an integer to the parameter at `index`, counted from 1; nil binds NULL.
   public func bind(_ index: Int32, _ value: Int64?) throws(SQLiteError) {
     guard let value else { return try bindNull(index) }
     try check(sqlite3_bind_int64(handle, index, value))
   }
 
+  /// Binds a text to the parameter at `index`, counted from 1; nil binds NULL.
   public func bind(_ index: Int32, _ value: String?) throws(SQLiteError) {
     guard var value else { return try bindNull(index) }
     guard let kept = value.withUTF8({ keep(UnsafeRawBufferPointer($0), as: index) }) else { throw misuse(index) }
@@ -74,6 +76,7 @@ public final class Statement {
     SQLiteError(firstWords(sql), file, code: SQLITE_MISUSE, "value \(index) cannot be bound, or not now")
   }
 
+  /// Binds NULL to the parameter at `index`, counted from 1.
   public func bindNull(_ index: Int32) throws(SQLiteError) { try check(sqlite3_bind_null(handle, index)) }
 
   // MARK: Running
@@ -102,14 +105,17 @@ public final class Statement {
     return try step() ? try body(self) : nil
   }
 
+  /// Ends the current run and its read transaction. Bound values stay.
   public func reset() { sqlite3_reset(handle) }
 
   // MARK: Columns of the current row
 
+  /// Whether the value in a column of the current row is NULL. Columns are counted from 0.
   public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
   /// 0 for NULL.
   public func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  /// The integer in a column of the current row; nil for NULL. Columns are counted from 0.
   public func intOrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int(column) }
 
   /// nil for NULL.

@@ -12,6 +12,7 @@ public final class Server: Sendable {
   let service: Service
   private let loops: [EventLoop]
   private let listener: Listener
+  /// The port that the server listens on, also if the options had port 0.
   public let port: UInt16
   /// For example `http://127.0.0.1:8080/`, or with `https`.
   public let url: String

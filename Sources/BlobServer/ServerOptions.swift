@@ -41,6 +41,7 @@ public struct ServerOptions: Sendable {
   /// served one. On a thread of the server; must be short. nil: they are dropped.
   public var notice: (@Sendable (String) -> Void)?
 
+  /// Creates options. The properties say what each option does, and which value means no limit.
   public init(
     folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,
     tls: TLSFiles? = nil, expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,
@@ -74,6 +75,7 @@ public struct TLSFiles: Sendable {
   /// Must not be encrypted. Only the server's user should be able to read it.
   public var key: BytePath
 
+  /// Creates a pair of paths. The files are read when the server starts.
   public init(certificate: BytePath, key: BytePath) {
     self.certificate = certificate
     self.key = key
@@ -99,6 +101,7 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   /// Whether an upload whose publication failed with this error can never be published.
   package var endsUpload: Bool { status < 500 }
 
+  /// Creates an error of the server itself, as if for a response with status 500.
   public init(_ message: String) { self.init(500, message) }
 
   package init(_ status: Int, _ message: String, problem: String? = nil) {

@@ -58,6 +58,7 @@ public final class BlobInputStream: InputStream, StreamDelegate {
 
   // MARK: Reading
 
+  /// Opens the stream. A synchronous stream may wait here for its source; an asynchronous one returns at once.
   public override func open() { core.open() }
 
   /// Ends a `read` that waits on another thread; that `read` returns -1. Afterwards no bytes or events follow.
@@ -84,6 +85,7 @@ public final class BlobInputStream: InputStream, StreamDelegate {
   /// yet. True after an error, so that the caller reads and gets the error.
   public override var hasBytesAvailable: Bool { core.hasBytes }
 
+  /// The state of the stream. It may change on another thread at any time.
   public override var streamStatus: Stream.Status { core.status }
 
   /// An `NSError` of `BlobError.streamErrorDomain`; it is also available after `close`. `EAGAIN` of the POSIX domain
@@ -120,6 +122,7 @@ public final class BlobInputStream: InputStream, StreamDelegate {
     set { core.setDelegate(newValue === self ? nil : newValue) }
   }
 
+  /// Delivers events on the thread of this run loop, in this mode. A stream may have several run loops and modes.
   public override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
     core.schedule { $0.hang(in: runLoop, forMode: mode) }
   }

@@ -13,6 +13,7 @@ public final class BoundInputStream: InputStream, StreamDelegate {
 
   deinit { end.close() }
 
+  /// Opens this end. It does not wait for the other one.
   public override func open() { end.open() }
 
   /// Closes the stream: the writer's next `write` fails. A `read` that waits on another thread returns -1.
@@ -43,6 +44,7 @@ public final class BoundInputStream: InputStream, StreamDelegate {
   /// end only, because URL loading interprets it that way.
   public override var hasBytesAvailable: Bool { end.hasBytes }
 
+  /// The state of this end. It may change when the other end writes or closes.
   public override var streamStatus: Stream.Status { end.status }
 
   /// An `NSError` of `BlobError.streamErrorDomain` that contains the underlying error.
@@ -50,6 +52,7 @@ public final class BoundInputStream: InputStream, StreamDelegate {
 
   /// This stream has no properties.
   public override func property(forKey key: Stream.PropertyKey) -> StreamPropertyValue? { nil }
+  /// Returns false, because this stream has no properties.
   public override func setProperty(_ property: StreamPropertyValue?, forKey key: Stream.PropertyKey) -> Bool { false }
 
   /// A weak reference; nil makes the stream its own delegate, which ignores all events.
@@ -58,6 +61,8 @@ public final class BoundInputStream: InputStream, StreamDelegate {
     set { end.events.delegate = newValue === self ? nil : newValue }
   }
 
+  /// Delivers events on the thread of this run loop, in this mode.
   public override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { end.schedule(runLoop, mode) }
+  /// Ends the delivery of events in this mode of the run loop. Other modes are left as they are.
   public override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { end.events.remove(runLoop, mode) }
 }

@@ -12,6 +12,7 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
   }
 
   #if canImport(ObjectiveC)
+    /// Creates an end without a reader: every `write` fails. `BoundStreams` creates one with a reader.
     public override convenience init(toMemory: ()) { self.init(WritingEnd.alone) }
   #else
     /// Creates an end without a reader: every `write` fails. `BoundStreams` creates one with a reader.
@@ -20,6 +21,7 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
 
   deinit { end.close(BlobError(.io, "the output stream went away before it was closed")) }
 
+  /// Opens this end. It does not wait for the other one.
   public override func open() { end.open() }
 
   /// Marks the end of the data: the reader gets the buffered bytes, then the end. A `write` that waits on another
@@ -52,6 +54,7 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
   /// Whether `write` would return without waiting. Also true after an error, which `write` then reports.
   public override var hasSpaceAvailable: Bool { end.hasSpace }
 
+  /// The state of this end. It may change when the other end reads or closes.
   public override var streamStatus: Stream.Status { end.status }
 
   /// An `NSError` of `BlobError.streamErrorDomain` that contains the underlying error.
@@ -59,6 +62,7 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
 
   /// This stream has no properties.
   public override func property(forKey key: Stream.PropertyKey) -> StreamPropertyValue? { nil }
+  /// Returns false, because this stream has no properties.
   public override func setProperty(_ property: StreamPropertyValue?, forKey key: Stream.PropertyKey) -> Bool { false }
 
   /// A weak reference; nil makes the stream its own delegate, which ignores all events.
@@ -67,6 +71,8 @@ public final class BoundOutputStream: OutputStream, StreamDelegate {
     set { end.events.delegate = newValue === self ? nil : newValue }
   }
 
+  /// Delivers events on the thread of this run loop, in this mode.
   public override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { end.schedule(runLoop, mode) }
+  /// Ends the delivery of events in this mode of the run loop. Other modes are left as they are.
   public override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { end.events.remove(runLoop, mode) }
 }

@@ -9,12 +9,16 @@ public struct StreamClient: Sendable {
   /// `release` once the client was removed or replaced, or the stream was deallocated.
   public struct Context: @unchecked Sendable {
     // `info` belongs to the caller: it is only passed back.
+    /// The version of the structure in Core Foundation, which is 0.
     public var version: Int
+    /// The caller's pointer, which is passed to each callback and is never dereferenced.
     public var info: UnsafeMutableRawPointer?
     /// Returns the pointer to use from then on.
     public var retain: (@Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?)?
+    /// Called with the pointer that `retain` returned; nil: the pointer needs no release.
     public var release: (@Sendable (UnsafeMutableRawPointer?) -> Void)?
 
+    /// Creates a context with the members of Core Foundation's `CFStreamClientContext`.
     public init(
       version: Int = 0, info: UnsafeMutableRawPointer? = nil,
       retain: (@Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?)? = nil,
@@ -29,9 +33,12 @@ public struct StreamClient: Sendable {
 
   /// The events for which the callback is called.
   public var events: Stream.Event
+  /// The function that receives the events; nil: nothing is called.
   public var callback: Callback?
+  /// The context of the callback; nil: it gets no pointer.
   public var context: Context?
 
+  /// Creates a client for some events. It is set by a method of the stream.
   public init(_ events: Stream.Event, context: Context? = Context(), _ callback: Callback?) {
     self.events = events
     self.callback = callback

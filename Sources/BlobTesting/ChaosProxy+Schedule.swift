@@ -3,6 +3,7 @@ extension ChaosProxy {
   public struct Schedule: Sendable {
     private let faults: [Fault]
 
+    /// Gives each connection the next fault in this order. Connections after the last one have none.
     public init(_ faults: [Fault]) { self.faults = faults }
 
     /// `count` random faults at byte offsets below `span`. The same seed gives the same faults. `longest` limits

@@ -5,6 +5,7 @@ import Platform
 public final class ChaosProxy: Sendable {
   /// The fault of one connection. Byte counts start at 0 for each connection.
   public enum Fault: Sendable, Hashable {
+    /// The connection works.
     case none
     /// Both sides are closed after this many bytes from the client to the server.
     case cutUp(after: Int)
@@ -25,11 +26,15 @@ public final class ChaosProxy: Sendable {
     case late(after: Int, taking: Int, over: Duration)
   }
 
+  /// What the proxy has counted since it started.
   public struct Counters: Sendable, Hashable {
+    /// Connections that the proxy has accepted.
     public var connections = 0
     /// Connections on which the scheduled fault occurred.
     public var faults = 0
+    /// Bytes from the clients to the server.
     public var bytesUp: Int64 = 0
+    /// Bytes from the server to the clients.
     public var bytesDown: Int64 = 0
   }
   private struct State {
@@ -38,6 +43,7 @@ public final class ChaosProxy: Sendable {
     var closed = false
   }
 
+  /// The port on 127.0.0.1 that clients connect to.
   public let port: Int
   private let listener: Int32
   private let state = Monitor(State())
@@ -74,6 +80,7 @@ public final class ChaosProxy: Sendable {
     }
   }
 
+  /// What the proxy has counted until now.
   public var counters: Counters { state.update { $0.counters } }
 
   /// Closes all current connections; new ones are accepted as before.

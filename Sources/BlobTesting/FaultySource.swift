@@ -3,6 +3,7 @@ import Synchronization
 
 /// A source with configured faults. It also counts calls.
 public struct FaultySource: BlobSource {
+  /// How the source fails. Offsets and lengths are in bytes.
   public enum Fault: Sendable {
     /// No read returns more than this many bytes.
     case shortReads(Int)
@@ -28,6 +29,7 @@ public struct FaultySource: BlobSource {
   private let faults: [Fault]
   private let record: Record
 
+  /// Wraps a source. All faults apply together, and all copies of this value share one count of calls.
   public init(_ source: any BlobSource, _ faults: Fault...) {
     self.source = source
     self.faults = faults

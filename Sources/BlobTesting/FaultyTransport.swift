@@ -4,7 +4,9 @@ import Synchronization
 
 /// A transport that wraps another one and fails by schedule.
 public final class FaultyTransport: Transport {
+  /// How one request fails.
   public enum Fault: Sendable {
+    /// The request is passed on unchanged.
     case none
     /// Fails before anything is sent.
     case before(TransportError.Code)

@@ -4,22 +4,30 @@ import Blobs
 /// A small HTTP/1.1 server on 127.0.0.1 with one thread per connection, whose responses come from a closure. It serves
 /// protocols that the embedded `Server` does not support. Bodies are stored in memory.
 public final class HTTPPeer: Sendable {
+  /// A request that has arrived completely.
   public struct Request: Sendable {
+    /// The method, for example `PUT`.
     public var method: String
     /// The percent-encoded path as received, without the query.
     public var path: String
     /// The percent-encoded query; nil if there is none.
     public var query: String?
+    /// The header fields, as the client sent them.
     public var headers: HTTPHeaders
+    /// The whole body; empty if the request has none.
     public var body: [UInt8]
   }
 
+  /// The response to one request.
   public struct Reply: Sendable {
+    /// The status code.
     public var status: Int
+    /// The header fields. The server adds `Content-Length`.
     public var headers: HTTPHeaders
     /// The body. For HEAD it is the body of the GET response; it determines Content-Length and is not sent.
     public var body: [UInt8]
 
+    /// Creates a response.
     public init(_ status: Int, _ headers: HTTPHeaders = [:], _ body: [UInt8] = []) {
       self.status = status
       self.headers = headers
@@ -39,6 +47,7 @@ public final class HTTPPeer: Sendable {
     var requests: [String] = []
   }
 
+  /// The port on 127.0.0.1 that the server listens on.
   public let port: Int
   private let listener: Int32
   private let state = Monitor(State())
@@ -80,7 +89,9 @@ public final class HTTPPeer: Sendable {
 
   deinit { stop() }
 
+  /// The URL of the server's root folder.
   public var url: HTTPURL { HTTPURL("http://127.0.0.1:\(port)/")! }
+  /// Method and path of each request that has arrived, in order.
   public var requests: [String] { state.update(waking: .none) { $0.requests } }
   /// Body bytes received of requests that have no response yet.
   public var arriving: Int64 { state.update(waking: .none) { Int64($0.arriving.values.reduce(0, +)) } }
@@ -88,6 +99,7 @@ public final class HTTPPeer: Sendable {
   /// Closes all current connections; new ones are accepted as before.
   public func cutAll() { state.update { state in for socket in state.open { Loopback.shut(socket) } } }
 
+  /// Closes the listening socket and all connections. May be called repeatedly.
   public func stop() {
     state.update { state in
       // Only once, because the descriptor's number may belong to another socket afterwards.

@@ -7,9 +7,12 @@ import Platform
 /// stamp selects. This detects misplaced blocks, and filling or comparing is a `memcpy` or `memcmp`, which is fast in
 /// debug builds too.
 public struct PatternSource: BlobSource {
+  /// The length in bytes.
   public let length: Int64
+  /// Selects the pattern: sources with different seeds have different bytes.
   public let seed: UInt64
   public let access: BlobAccess
+  /// The length and the version of the pattern.
   public let info: BlobInfo
 
   /// `knowsLength` false hides the length until the end is read.

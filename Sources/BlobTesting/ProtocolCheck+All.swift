@@ -2,6 +2,7 @@ import BlobUpload
 import Blobs
 
 extension ProtocolCheck {
+  /// All checks but those with random faults, which `chaos(seed:)` makes.
   public static let all = calm + faults
 
   /// Checks without broken connections.

@@ -6,7 +6,9 @@ import Blobs
 ///
 /// A capability that the protocol lacks is declared here, and the checks verify that it is missing.
 public struct ProtocolFixture: Sendable, CustomStringConvertible {
+  /// The name of the fixture in messages of failed checks.
   public var name: String
+  /// The protocol to test.
   public var uploadProtocol: any UploadProtocol
   /// Bytes of a part; nil lets the protocol decide.
   public var partSize: Int64?
@@ -32,6 +34,7 @@ public struct ProtocolFixture: Sendable, CustomStringConvertible {
 
   public var description: String { name }
 
+  /// Creates a fixture. Sizes are in bytes. `makePeer` makes a new server for each check, and may block.
   public init(
     _ name: String, _ uploadProtocol: any UploadProtocol, partSize: Int64? = nil, partsAtOnce: Int = 1,
     wholeUpTo: Int64,

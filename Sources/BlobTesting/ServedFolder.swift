@@ -4,12 +4,14 @@ import Blobs
 
 /// The embedded `Server` with its own folder.
 public final class ServedFolder: ProtocolPeer {
+  /// The folder that the server serves. It is deleted when this object is deallocated.
   public let folder: BytePath
   public let endpoint: HTTPURL
   private let scratch: ScratchFolder
   private let options: ServerOptions
   private let server: Monitor<Server?>
 
+  /// Starts a server with default options on a free port.
   public convenience init() throws { try self.init { _ in } }
 
   /// `change` modifies the options, for example a token or limits.

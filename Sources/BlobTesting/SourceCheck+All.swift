@@ -2,6 +2,7 @@ import Blobs
 import Platform
 
 extension SourceCheck {
+  /// All checks of the contract of sources.
   public static let all = [
     SourceCheck("its facts are those declared", hasItsFacts),
     SourceCheck("reads of any size give the same bytes", readsInAnySize),

@@ -4,14 +4,19 @@ import Blobs
 ///
 /// A property that a source lacks is declared here, and the checks verify that it is missing.
 public struct SourceFixture: Sendable, CustomStringConvertible {
+  /// The name of the fixture in messages of failed checks.
   public var name: String
   /// Makes a new source with the same bytes for each call. Called on a thread that may block.
   public var make: @Sendable () throws -> any BlobSource
+  /// The expected length in bytes.
   public var length: Int64
   /// The expected bytes at an offset.
   public var expected: @Sendable (_ offset: Int64, _ count: Int) -> [UInt8]
+  /// The expected kind of access.
   public var access: BlobAccess
+  /// Whether `info` returns the length.
   public var knowsLength: Bool
+  /// Whether `info` returns a validator.
   public var hasValidator: Bool
   /// Whether readers return a `fileRegion()`.
   public var lendsFile: Bool
@@ -55,5 +60,6 @@ public struct SourceFixture: Sendable, CustomStringConvertible {
 /// The reason why a check failed.
 public struct CheckFailure: Error, CustomStringConvertible {
   public let description: String
+  /// Creates a failure with its reason.
   public init(_ description: String) { self.description = description }
 }

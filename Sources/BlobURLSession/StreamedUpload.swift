@@ -11,7 +11,9 @@ import Foundation
 ///
 /// URLSession on Linux cannot do this: it would wait forever or report success for an empty body.
 public struct StreamedUpload: Sendable {
+  /// The range of a source that is sent as the body. It is opened again for each attempt.
   public var body: BlobSlice
+  /// The transport that sends the request, with its configuration.
   public var transport: URLSessionTransport
   /// Maximum of redirects (307 and 308) to follow; the next redirect response is returned. Redirects from `https` to
   /// `http` are not followed. On a redirect to another origin `Authorization` and `Cookie` are removed.
@@ -23,11 +25,13 @@ public struct StreamedUpload: Sendable {
   /// total is known only at the end. `sent` starts again at 0 with each attempt.
   public var progress: (@Sendable (_ sent: Int64, _ length: Int64?) -> Void)?
 
+  /// Creates an upload of a slice. Nothing is opened or sent before `send`.
   public init(_ body: BlobSlice, over transport: URLSessionTransport = URLSessionTransport()) {
     self.body = body
     self.transport = transport
   }
 
+  /// Creates an upload of a whole source. Nothing is opened or sent before `send`.
   public init(_ source: any BlobSource, over transport: URLSessionTransport = URLSessionTransport()) {
     self.init(BlobSlice(source), over: transport)
   }

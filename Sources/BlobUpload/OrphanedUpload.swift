@@ -10,10 +10,12 @@ public struct OrphanedUpload: Sendable {
   public let id: String
   /// Seconds since 1970; nil: unknown.
   public let begun: Int64?
+  /// The number of its parts.
   public var parts = 0
   /// Bytes of all its parts.
   public var bytes: Int64 = 0
 
+  /// Creates a description of an upload. `begun` is in seconds since 1970; nil: unknown.
   public init(url: HTTPURL, name: [UInt8], id: String, begun: Int64?) {
     self.url = url
     self.name = name

@@ -19,9 +19,12 @@ extension ProtocolDiscovery {
 
 /// A protocol that a server speaks, and the server's limits.
 public struct UploadOffer: Sendable {
+  /// The protocol, adapted to what the server has announced.
   public var uploadProtocol: any UploadProtocol
+  /// The limits of the server, for its parts and its files.
   public var limits: PartLimits
 
+  /// Creates an offer of a protocol with limits.
   public init(_ uploadProtocol: any UploadProtocol, _ limits: PartLimits) {
     self.uploadProtocol = uploadProtocol
     self.limits = limits
@@ -38,6 +41,7 @@ public struct NegotiatedProtocol: ProtocolDiscovery {
   /// A server that accepts plain PUT only, and replaces the content of a name, is queried for each name first.
   public var asksForNames: Bool
 
+  /// Creates a value that asks the server. `checksum` is the digest to send with each body; nil: none.
   public init(checksum: Digest.Algorithm? = nil, isStream: Bool = false, asksForNames: Bool = false) {
     self.checksum = checksum
     self.isStream = isStream

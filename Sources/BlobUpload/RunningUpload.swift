@@ -63,6 +63,7 @@ public struct RunningUpload: Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(state: state) }
 
+    /// Waits for changes. It neither keeps the upload alive nor stops it.
     public struct Iterator: AsyncIteratorProtocol {
       fileprivate let state: Sampled
       private var last: Step?

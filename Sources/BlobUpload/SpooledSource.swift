@@ -13,6 +13,7 @@ public struct SpoolOptions: Sendable, Hashable {
   /// disk, and only the last `memory` bytes of a source can be sent again.
   public var folder: BytePath?
 
+  /// Creates options. `memory` is in bytes, at least 2; nil: the default. `folder` nil: nothing is written to disk.
   public init(memory: Int? = nil, folder: BytePath? = nil) {
     if let memory { precondition(memory >= 2) }
     chosen = memory

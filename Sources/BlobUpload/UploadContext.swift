@@ -71,6 +71,7 @@ extension UploadEvents {
 
 /// Ignores all events.
 public final class NoUploadEvents: UploadEvents {
+  /// Creates an object without state.
   public init() {}
   public func opened(_ session: UploadSession) {}
   public func acknowledged(_ offset: Int64) {}

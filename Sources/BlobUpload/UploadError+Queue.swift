@@ -1,4 +1,5 @@
 extension UploadError {
+  /// An error of the journal, which ends the upload and all others that use the journal.
   public init(journal error: JournalError) {
     self.init(.giveUp, .journal, error.message, cause: error)
   }

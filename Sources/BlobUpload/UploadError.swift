@@ -16,6 +16,7 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
     case shrink(to: Int64?)
     /// The request does not get through in this form: send it again; the protocol now uses another form.
     case rephrase
+    /// Nothing helps: the upload ends with this error.
     case giveUp
   }
 
@@ -29,16 +30,22 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
     case file
     /// The journal cannot be written or read.
     case journal
+    /// The caller has cancelled the upload.
     case cancelled
   }
 
+  /// How to recover from the error.
   public var recovery: Recovery
+  /// What failed.
   public var side: Side
+  /// The operation, the place and the reason, without secrets.
   public var message: String
   /// The status of the response; nil: there was no response.
   public var status: Int?
+  /// The error of a lower layer; nil if there is none.
   public var cause: (any Error)?
 
+  /// Creates an error, for protocols and tests. `status` nil: there was no response.
   public init(
     _ recovery: Recovery, _ side: Side, _ message: String, status: Int? = nil, cause: (any Error)? = nil
   ) {
@@ -66,6 +73,7 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
     self.init(recovery, side, error.message, cause: error.cause ?? error)
   }
 
+  /// An error of the source, which ends the upload.
   public init(_ error: BlobError) {
     self.init(.giveUp, error.code == .cancelled ? .cancelled : .source, error.message, cause: error)
   }

@@ -2,13 +2,16 @@ import Blobs
 
 /// An item to upload, as it was found.
 public struct UploadItem: Sendable {
+  /// The source of the bytes. It is opened when the item's turn comes.
   public var source: any BlobSource
   /// The version that was found; only this version is sent.
   public var info: BlobInfo
   /// Identifies the source across runs; for a file, its absolute path.
   public var identity: BytePath
+  /// Where the source is sent, and under which name.
   public var target: UploadTarget
 
+  /// Creates an item, without opening its source.
   public init(source: any BlobSource, info: BlobInfo, identity: BytePath, target: UploadTarget) {
     self.source = source
     self.info = info
@@ -24,6 +27,7 @@ public struct UploadItem: Sendable {
   }
 }
 
+/// How an item of a queue has ended.
 public enum UploadOutcome: Sendable {
   /// The server has the whole file now. `from` is the offset at which this run started to send: 0 for a new upload, and
   /// the length for a file that the server already had.
@@ -32,6 +36,7 @@ public enum UploadOutcome: Sendable {
   case doneBefore(StoredEvidence)
   /// Another process is sending the item.
   case busy(pid: Int32)
+  /// The item was not uploaded. A later run resumes it, if the error permits that.
   case failed(UploadError)
 }
 
@@ -45,6 +50,7 @@ extension UploadOutcome {
 
 /// Receives the result of each item. Called on any thread, several at the same time; must be short.
 public protocol UploadObserver: Sendable {
+  /// Called before the first request for an item. `progress` changes while the item is being sent.
   func started(_ item: UploadItem, _ progress: UploadProgress)
   /// `progress` is the one passed to `started`; nil if the item was not started.
   func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome)

@@ -92,6 +92,7 @@ public final class UploadTotals: Sendable {
   fileprivate let sentBytes = Atomic<Int64>(0)
   fileprivate let acknowledgedBytes = Atomic<Int64>(0)
 
+  /// Creates totals of 0.
   public init() {}
 
   /// Bytes handed to connections; bytes sent twice count twice.

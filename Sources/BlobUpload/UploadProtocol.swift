@@ -15,6 +15,8 @@ public protocol UploadProtocol: ProtocolDiscovery {
   /// Asks the server which bytes it has. Its response is authoritative, whatever was sent.
   func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held
 
+  /// Sends one part, from its first byte on, and returns what the server confirms. Called for several parts at once if
+  /// `PartLimits.isParallel` is set.
   func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
 
@@ -69,6 +71,7 @@ public struct UploadTarget: Sendable {
   public var path: BytePath
   /// Length in bytes; nil: known only when the source has ended.
   public var length: Int64?
+  /// The media type that is sent with the file.
   public var contentType: String
   /// Whether to replace other bytes under the same name.
   public var overwrite: Bool
@@ -81,6 +84,7 @@ public struct UploadTarget: Sendable {
   /// A digest of what decides where the file arrives, besides `url`; nil: `url` is sufficient.
   var recipient: String?
 
+  /// Creates a target. `length` is in bytes; nil: known only when the source has ended.
   public init(
     endpoint: HTTPURL, url: HTTPURL, path: BytePath, length: Int64?,
     contentType: String = "application/octet-stream", overwrite: Bool = false
@@ -103,6 +107,7 @@ public struct PartLimits: Sendable, Codable, Hashable {
   public var largest: Int64?
   /// Bytes of a part if the length is known and no other size is requested; nil: the file is sent in one part.
   public var usual: Int64?
+  /// Maximum number of parts of one upload; nil: no limit.
   public var count: Int?
   /// Several parts of one upload may be sent at the same time.
   public var isParallel: Bool
@@ -113,6 +118,7 @@ public struct PartLimits: Sendable, Codable, Hashable {
   /// Maximum bytes of the whole file; nil: no limit.
   public var total: Int64?
 
+  /// Creates limits. Sizes are in bytes; the defaults allow everything.
   public init(
     smallest: Int64 = 1, largest: Int64? = nil, usual: Int64? = nil, count: Int? = nil, isParallel: Bool = false,
     needsLength: Bool = false, firstPart: Int64 = 0, total: Int64? = nil
@@ -142,10 +148,12 @@ public struct UploadSession: Sendable, Codable, Hashable {
   /// State of the protocol under its own keys. The keys `part-size`, `parts`, `joined` and `end` belong to the engine,
   /// and `uploadURL` reads `url`.
   public var state: [String: String]
+  /// The limits that apply to this upload.
   public var limits: PartLimits
   /// Seconds since 1970 after which the server deletes the upload; nil: unknown.
   public var expires: Int64?
 
+  /// Creates a session. `expires` is in seconds since 1970; nil: unknown.
   public init(state: [String: String], limits: PartLimits = PartLimits(), expires: Int64? = nil) {
     self.state = state
     self.limits = limits
@@ -157,11 +165,14 @@ public struct UploadSession: Sendable, Codable, Hashable {
 public struct Part: Sendable, Hashable {
   /// Counted from 1.
   public var number: Int
+  /// Offset of the first byte in the source.
   public var start: Int64
   /// nil: up to the end of a source of unknown length.
   public var length: Int64?
+  /// Whether the file ends with this part.
   public var isLast: Bool
 
+  /// Creates a part. `length` is in bytes; nil: up to the end of a source of unknown length.
   public init(number: Int, start: Int64, length: Int64?, isLast: Bool) {
     self.number = number
     self.start = start
@@ -172,9 +183,12 @@ public struct Part: Sendable, Hashable {
 
 /// The bytes sent with the request that creates an upload.
 public struct FirstPart: Sendable {
+  /// The range of the source.
   public var part: Part
+  /// The bytes of the range.
   public var body: BlobSlice
 
+  /// Creates a first part of a range and its bytes.
   public init(_ part: Part, _ body: BlobSlice) {
     self.part = part
     self.body = body
@@ -220,7 +234,9 @@ extension UploadProtocol {
 
 /// A confirmation from the server that it has a part.
 public struct PartReceipt: Sendable, Codable, Hashable {
+  /// The number of the part, counted from 1.
   public var number: Int
+  /// Offset of the part's first byte in the source.
   public var start: Int64
   /// Bytes of the part that the server has; `PartReceipt.all` if it only reports success.
   public var held: Int64
@@ -231,6 +247,7 @@ public struct PartReceipt: Sendable, Codable, Hashable {
   /// The server accepted the part and did not report how many bytes it has.
   public static let all = Int64.max
 
+  /// Creates a receipt. `state` is stored in the journal, so it must not contain secrets.
   public init(number: Int, start: Int64, held: Int64, state: [String: String] = [:]) {
     self.number = number
     self.start = start
@@ -244,6 +261,7 @@ public struct UploadResult: Sendable, Codable, Hashable {
   /// The location that the server reports. With tus and the IETF's protocol this may be the URL of the upload, which the
   /// server forgets, and not that of the file: `UploadDestination.target` has that one.
   public var location: String?
+  /// State of the protocol that later questions about the file need, under its own keys.
   public var state: [String: String]
   /// The body of the server's response, at most 64 KiB of it.
   public var reply: [UInt8]
@@ -256,6 +274,7 @@ public struct UploadResult: Sendable, Codable, Hashable {
   /// been sent by another upload.
   public var isCompared: Bool
 
+  /// Creates a result. `length` is what the server reports in bytes; nil: it reports none.
   public init(
     location: String? = nil, state: [String: String] = [:], reply: [UInt8] = [], length: Int64? = nil,
     isCompared: Bool = false
@@ -269,18 +288,4 @@ public struct UploadResult: Sendable, Codable, Hashable {
 
   /// The location as stored in the journal, with the version that the server gave to the stored file as fragment.
   var journaled: String? { state["version"].map { "\(location ?? "")#\($0)" } ?? location }
-}
-
-/// What the server has of an upload.
-public enum Held: Sendable {
-  /// The server has all bytes before this offset.
-  case upTo(Int64, UploadSession)
-  case parts([PartReceipt], UploadSession)
-  case finished(UploadResult)
-}
-
-/// The result of sending a part.
-public enum Sent: Sendable {
-  case receipt(PartReceipt, UploadSession)
-  case finished(UploadResult)
 }

@@ -5,7 +5,9 @@ import Synchronization
 
 /// Sends many items, several at a time; each is claimed in the journal before its first byte is sent.
 public struct UploadQueue: Sendable {
+  /// Sends each item.
   public var uploader: Uploader
+  /// The journal in which items are claimed.
   public var journal: Journal
   /// The ID of the destination in the journal.
   public var destinationID: Int64
@@ -15,6 +17,7 @@ public struct UploadQueue: Sendable {
   /// Maximum number of items over `largeFrom` bytes among these: a few fill most links, and an interruption leaves
   /// fewer of them unfinished. More are sent if the transport finds that they increase the throughput.
   public var largeJobs = 8
+  /// Items of more bytes than this are limited by `largeJobs`.
   public var largeFrom: Int64 = 4 << 20
   /// Asks the server about items that were finished before, and sends again those that it lost.
   public var check = false
@@ -23,11 +26,13 @@ public struct UploadQueue: Sendable {
   /// A file that has only grown since this journal sent it may replace the version that was sent, if the server still
   /// has that.
   public var replacesGrown = false
+  /// Totals over all items of the queue. It may be shared with other queues.
   public var totals = UploadTotals()
   /// If set, the queue waits for items that another process is sending, until they are stored or that process gives
   /// them up. Called once for each such process. Not for a feed without an end. nil: these items end as `.busy`.
   public var waiting: (@Sendable (_ pid: Int32) -> Void)?
 
+  /// Creates a queue. `destinationID` is what `Journal.destinationID` returned.
   public init(_ uploader: Uploader, journal: Journal, destinationID: Int64) {
     self.uploader = uploader
     self.journal = journal

@@ -37,9 +37,11 @@ public struct UploadTraits: Sendable {
   public var leavesTemporaryFiles: Bool
   /// Files are posted to another URL than the one where they are stored.
   public var postsToEndpoint: Bool
+  /// Where a request contains the digest of its body.
   public var digests: Digests
   /// Each request must give the length of its body: a part of a source of unknown length is read ahead.
   public var needsBodyLengths: Bool
+  /// What becomes of the query of a destination's URL.
   public var queries: Queries
   /// What decides, besides the URL, where a file arrives, for example the fields of a form; nil: the URL decides. The
   /// journal stores only a digest of it.
@@ -56,6 +58,7 @@ public struct UploadTraits: Sendable {
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.
   public var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
+  /// Creates traits. The defaults suit a protocol that sends a whole file in one request.
   public init(
     numbersParts: Bool = false, resumesCreations: Bool = false, acknowledgesOnTheWay: Bool = false,
     carriesMetadata: Bool = false, leavesTemporaryFiles: Bool = false, postsToEndpoint: Bool = false,

@@ -8,10 +8,13 @@ import Synchronization
 /// Only this type retries, and it decides only by `UploadError.recovery`. The server's state is authoritative: after
 /// any uncertainty it is queried, and the upload continues from there.
 public struct Uploader: Sendable {
+  /// Where sources are uploaded.
   public var destination: UploadDestination
+  /// The transport that sends all requests.
   public var transport: any Transport
   /// The journal that stores sessions; nil: uploads cannot be resumed by another process.
   public var journal: Journal?
+  /// How often and how long to retry.
   public var retry: RetryPolicy
   /// Bytes of a part, if the user chose a size; nil: the protocol decides.
   public var partSize: Int64?
@@ -23,6 +26,7 @@ public struct Uploader: Sendable {
   package var (parallelFrom, smallestPart): (Int64, Int64) = (16 << 20, 4 << 20)
   /// How much of a sequential source is held so that it can be sent again.
   public var spool = SpoolOptions()
+  /// The clock that retries wait by.
   public var clock: any Clock<Duration> = ContinuousClock()
   /// Requests of earlier processes that may not have ended; nil: requests end with their process.
   package var inFlight: (any RequestsInFlight)?
@@ -34,6 +38,7 @@ public struct Uploader: Sendable {
   /// source for a digest. On any thread; must be short.
   public var compared: (@Sendable (Int) -> Void)?
 
+  /// Creates an uploader. It sends nothing. `partSize` is in bytes; nil: the protocol decides.
   public init(
     _ destination: UploadDestination, transport: any Transport, journal: Journal? = nil,
     retry: RetryPolicy = RetryPolicy(), partSize: Int64? = nil
@@ -117,11 +122,14 @@ public struct Uploader: Sendable {
 public struct UploadDestination: Sendable {
   /// The URL that the user gave.
   public var endpoint: HTTPURL
+  /// The protocol that is spoken. Setting it changes `traits` too.
   public var uploadProtocol: any UploadProtocol {
     didSet { (traits, recipient) = (uploadProtocol.traits, Recipient(endpoint, uploadProtocol, headers)) }
   }
+  /// The traits of the protocol.
   public private(set) var traits: UploadTraits
   var recipient: Recipient
+  /// The limits of the server.
   public var limits: PartLimits
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
   public var headers: HTTPHeaders {
@@ -136,6 +144,7 @@ public struct UploadDestination: Sendable {
   /// A query to run while files are being sent; nil: none.
   var question: DeferredProbe?
 
+  /// Creates a destination without asking the server. `discover` asks it.
   public init(endpoint: HTTPURL, uploadProtocol: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
     self.endpoint = endpoint
     self.uploadProtocol = uploadProtocol

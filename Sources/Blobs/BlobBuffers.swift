@@ -21,6 +21,7 @@ public struct BlobBuffers: AsyncSequence, Sendable {
 
   public func makeAsyncIterator() -> Iterator { Iterator(pass: Pass(slice, size)) }
 
+  /// Reads one buffer after another. Each iterator opens the source for itself.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let pass: Pass
 

@@ -1,5 +1,6 @@
 /// An error in opening or reading bytes. The message names the operation, the place and the numbers.
 public struct BlobError: Error, Sendable, CustomStringConvertible {
+  /// The kind of an error. Programs decide by it; the message is for people.
   public struct Code: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private init(_ name: String) { description = name }
@@ -24,12 +25,16 @@ public struct BlobError: Error, Sendable, CustomStringConvertible {
     public static let io = Code("io")
   }
 
+  /// The kind of the error.
   public var code: Code
+  /// The operation, the place and the numbers, without secrets.
   public var message: String
   /// The system's error number, or 0.
   public var errno: Int32
+  /// The error of a lower layer; nil if there is none.
   public var cause: (any Error)?
 
+  /// Creates an error. `errno` is the system's error number; 0: the system reported none.
   public init(_ code: Code, _ message: String, errno: Int32 = 0, cause: (any Error)? = nil) {
     self.code = code
     self.message = message

@@ -15,6 +15,7 @@ public struct BlobInfo: Sendable, Hashable {
   /// Time of the last write in nanoseconds since 1970, as the file system reports it; nil if unknown.
   public var modified: Int64?
 
+  /// Creates a description of a source. `length` is in bytes; nil: it is known only at the end.
   public init(
     length: Int64?, validator: Validator? = nil, preferredRead: Int = 0, instanceLasts: Bool = false,
     readAhead: Int = 0, modified: Int64? = nil
@@ -37,15 +38,26 @@ public struct BlobInfo: Sendable, Hashable {
 /// A different `version` means different content. `instance` is finer and may differ for the same content, for example
 /// when a memory card is plugged in again and its files get other device and inode numbers.
 public struct Validator: Sendable, Hashable, Codable {
+  /// Identifies the content: it changes whenever the bytes change.
   public var version: String
+  /// Identifies where the content is kept; empty if the source does not distinguish that.
   public var instance: String
 
+  /// Creates a validator. `version` must change whenever the bytes change.
   public init(version: String, instance: String = "") {
     self.version = version
     self.instance = instance
   }
 
-  public enum Likeness: Sendable { case same, unsure, different }
+  /// The result of comparing two validators.
+  public enum Likeness: Sendable {
+    /// Version and instance are equal: the bytes are the same.
+    case same
+    /// The versions are equal, and the instances differ: the caller has to compare bytes.
+    case unsure
+    /// The versions differ: the bytes count as changed.
+    case different
+  }
 
   /// Compares this validator with one that was saved in an earlier run.
   public func likeness(to other: Validator) -> Likeness {

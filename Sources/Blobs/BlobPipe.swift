@@ -7,6 +7,7 @@
 public final class BlobPipe: Sendable {
   let ring: PipeRing
 
+  /// Creates a pipe that buffers up to `capacity` bytes. A writer waits while it is full.
   public init(capacity: Int = 256 << 10) { ring = PipeRing(capacity: capacity) }
 
   deinit { fail(BlobError(.io, "the pipe's writer went away before it was done")) }

@@ -1,5 +1,6 @@
 /// A range of a source, opened again for each attempt to send it.
 public struct BlobSlice: Sendable {
+  /// The source that contains the range.
   public var source: any BlobSource
   /// Offset of the first byte.
   public var start: Int64
@@ -8,6 +9,7 @@ public struct BlobSlice: Sendable {
   /// The version that the bytes must belong to; nil: the version found when opening.
   public var validator: Validator?
 
+  /// Creates a slice without opening the source. `length` is in bytes; nil: up to the end of the source.
   public init(
     _ source: any BlobSource, start: Int64 = 0, length: Int64? = nil, validator: Validator? = nil
   ) {

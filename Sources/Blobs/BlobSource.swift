@@ -48,6 +48,7 @@ public protocol BlobReader: AnyObject {
 /// Bytes of an open file, for `sendfile` and the like. The descriptor belongs to the reader and is valid as long as the
 /// reader lives.
 public struct FileRegion: Sendable {
+  /// The descriptor of the open file. The caller must neither close it nor move its file offset.
   public var descriptor: Int32
   /// Offset of the first byte in the file.
   public var offset: Int64
@@ -56,6 +57,7 @@ public struct FileRegion: Sendable {
   /// Length in bytes; nil: everything from there to the reader's end.
   public var length: Int64?
 
+  /// Creates a region of an open file. All numbers are in bytes; `length` nil: up to the reader's end.
   public init(descriptor: Int32, offset: Int64, start: Int64 = 0, length: Int64? = nil) {
     self.descriptor = descriptor
     self.offset = offset

@@ -5,18 +5,25 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
   /// The path's bytes without a terminating NUL; a path cannot contain NUL.
   public var bytes: [UInt8]
 
+  /// Creates a path from bytes, which must not contain NUL.
   public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+  /// Creates a path from the UTF-8 bytes of a text.
   public init(_ text: String) { bytes = Array(text.utf8) }
   public init(stringLiteral text: String) { self.init(text) }
+  /// Creates a path from a C string, which is copied.
   public init(cString: UnsafePointer<CChar>) {
     bytes = Array(UnsafeRawBufferPointer(start: cString, count: strlen(cString)))
   }
 
   /// The path for display: bytes that are not UTF-8 show as U+FFFD.
   public var description: String { String(decoding: bytes, as: UTF8.self) }
+  /// Whether the bytes are valid UTF-8, so that `description` shows the path exactly.
   public var isUTF8: Bool { String(validating: bytes, as: UTF8.self) != nil }
+  /// Whether the path has no bytes.
   public var isEmpty: Bool { bytes.isEmpty }
+  /// Whether the path begins with a slash.
   public var isAbsolute: Bool { bytes.first == slash }
+  /// Whether the path ends with a slash.
   public var hasTrailingSlash: Bool { bytes.last == slash }
 
   /// The parts between slashes, without empty ones.
@@ -51,6 +58,7 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     return BytePath(bytes[start..<end])
   }
 
+  /// This path, a slash unless it ends with one, and the other path. An empty path returns the other one.
   public func appending(_ other: BytePath) -> BytePath {
     if bytes.isEmpty { return other }
     var path = self

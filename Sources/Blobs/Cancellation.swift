@@ -11,8 +11,10 @@ public final class Cancellation: Sendable {
   }
   private let state = Mutex(State())
 
+  /// Creates an object that is not cancelled. Each piece of work gets its own one.
   public init() {}
 
+  /// Whether `cancel` was called. It never becomes false again.
   public var isCancelled: Bool { state.withLock { $0.cancelled } }
 
   /// Stops the work and runs every wake-up once, on this thread.

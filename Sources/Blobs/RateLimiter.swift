@@ -5,6 +5,7 @@ import Synchronization
 /// It is a token bucket of a tenth of a second: after a pause, at most that much passes at once. Waiting readers are
 /// served in the order in which they called.
 public final class RateLimiter: Sendable {
+  /// The limit that all readers share.
   public let bytesPerSecond: Int64
   private let clock: any BlockingClock
   /// Time at which the bytes granted so far are within the rate, in nanoseconds of the clock.

@@ -3,6 +3,7 @@ import Blobs
 
 /// The state of one upload of a `BackgroundUploader`.
 public struct BackgroundUpload: Sendable {
+  /// How far an upload is.
   public enum State: Sendable {
     /// Its bytes are being read or sent, or it waits for the system or for room in the spool.
     case uploading
@@ -24,6 +25,7 @@ public struct BackgroundUpload: Sendable {
   public var acknowledged: Int64 = 0
   /// Bytes from the start that were handed to the network; it decreases when bytes are sent again.
   public var sent: Int64 = 0
+  /// How far the upload is.
   public var state = State.uploading
 
   init(_ name: BytePath, length: Int64? = nil) {

@@ -2,8 +2,11 @@ import BlobHTTP
 
 /// A job of the system's background uploader, as `PHAssetResourceUploadJob` describes it.
 public struct PhotoJob: Sendable, Hashable {
+  /// What the system reports of a job.
   public enum State: Sendable, Hashable {
+    /// The system has not ended the job.
     case underWay
+    /// The system reports that the upload has succeeded.
     case succeeded
     /// The reason, and whether the system still takes a retry of this job, of which it allows one.
     case failed(String, mayRetry: Bool)
@@ -12,10 +15,12 @@ public struct PhotoJob: Sendable, Hashable {
   public let id: String
   /// The URL of its destination.
   public let url: String
+  /// What the system reports of the job.
   public let state: State
   /// The version of the photo that the job was made for, and when the picture was taken, as the job's request has them;
   /// nil: the request does not say.
   public let version: String?
+  /// When the picture was taken, in seconds since 1970; nil: the request does not say.
   public let created: Int64?
 
   /// - `field`: returns the value of a field of the job's request; nil: the request has no such field.
@@ -37,6 +42,7 @@ public struct PhotoAsset: Sendable, Hashable {
   /// When the picture was taken, in seconds since 1970; nil: unknown.
   public let created: Int64?
 
+  /// Creates a description of an asset. `created` is in seconds since 1970; nil: unknown.
   public init(id: String, version: String, created: Int64?) {
     self.id = id
     self.version = version
@@ -44,7 +50,9 @@ public struct PhotoAsset: Sendable, Hashable {
   }
 }
 
+/// Why the system has refused a call that concerns a job.
 public struct PhotoJobError: Error, Sendable, CustomStringConvertible {
+  /// The kind of the refusal, by which the caller decides what to do.
   public enum Code: Sendable {
     /// There is no room for another job until one is acknowledged. The call has changed nothing.
     case limit
@@ -53,9 +61,11 @@ public struct PhotoJobError: Error, Sendable, CustomStringConvertible {
     /// Whether the call has changed something is unknown.
     case failed
   }
+  /// The kind of the refusal.
   public let code: Code
   public let description: String
 
+  /// Creates an error with the system's description of it.
   public init(_ code: Code, _ description: String) {
     self.code = code
     self.description = description
@@ -75,6 +85,7 @@ public protocol PhotoJobSystem: Sendable {
   func acknowledge(_ job: PhotoJob) throws(PhotoJobError)
   /// Lets the system send a failed job once more. nil: with the request it was created with.
   func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError)
+  /// Registers a job that uploads one resource of an asset with this request. It may block.
   func create(_ resource: AssetResource, of asset: PhotoAsset, to destination: HTTPRequest) throws(PhotoJobError)
   /// A function that returns the next assets each time it is called, and an empty array after the last.
   func assets() throws(PhotoJobError) -> () -> [PhotoAsset]

@@ -3,6 +3,7 @@ import BlobHTTP
 /// Where the system's background uploader sends photos: a folder of a server that takes the bare bytes of a file, such as
 /// `fullbore serve`, and the requests for it.
 public struct PhotoJobDestination: Sendable {
+  /// The URL of the folder, which ends with a slash.
   public let folder: HTTPURL
   private let method: String
   /// The version of the photo. It is for us and not for the server: the system gives the request back with the job's

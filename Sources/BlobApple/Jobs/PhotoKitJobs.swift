@@ -11,6 +11,7 @@
   /// has switched the extension on.
   @available(iOS 26.1, macOS 27.0, *)
   public struct PhotoKitJobs: PhotoJobSystem {
+    /// Creates a connection to the shared photo library. It asks the system nothing yet.
     public init() {}
 
     public var limit: Int { PHAssetResourceUploadJob.jobLimit }

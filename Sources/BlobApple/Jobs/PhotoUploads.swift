@@ -11,6 +11,7 @@ import Synchronization
 /// sent again, unless the photo was edited. All of it is in the journal before the system is asked, so the extension may
 /// be killed at any moment: the next run goes on.
 public actor PhotoUploads {
+  /// How a run has ended.
   public enum Outcome: Sendable, Hashable {
     /// Every photo was sent or given up. `Journal.refusedJobs` has those that were given up.
     case completed
@@ -35,8 +36,10 @@ public actor PhotoUploads {
 
   /// The journal is opened by the first run.
   /// - Parameters:
-  ///   - journal: the path of a journal, in the folder of an app group, so that the app finds it as well.
+  ///   - destination: the folder of the server, and how requests to it are made.
+  ///   - path: the path of a journal, in the folder of an app group, so that the app finds it as well.
   ///   - edits: which of original and edit are sent where both exist.
+  ///   - system: the photo library and the system's jobs; its methods may block.
   ///   - patience: after which a job of which the system tells nothing counts as lost. It matters before iOS 26.5 only,
   ///     where jobs under way cannot be listed.
   public init(

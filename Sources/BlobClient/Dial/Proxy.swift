@@ -7,6 +7,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
   public var scheme: String { parts.scheme }
   /// Host in lower case; an IPv6 address keeps its brackets.
   public var host: String { parts.host }
+  /// The port of the URL, or the usual one of its scheme.
   public var port: Int { parts.port }
   var user: String? { parts.user }
   var password: String? { parts.password }

@@ -6,12 +6,14 @@ public struct FormPart: Sendable {
   public var name: [UInt8]
   /// The file name; nil for a part that is a plain field.
   public var fileName: [UInt8]?
+  /// The content of the part. It is opened when the form is sent.
   public var source: any BlobSource
   /// Length in bytes, for a source that does not know its length; nil to use the source's length.
   public var length: Int64?
   /// `Content-Type` and other fields. `Content-Disposition` is generated from the names and must not be included.
   public var headers: HTTPHeaders
 
+  /// Creates a part from bytes of names in any encoding. `length` is in bytes; nil: the source's own length.
   public init(
     _ source: any BlobSource, name: [UInt8], fileName: [UInt8]? = nil, length: Int64? = nil, headers: HTTPHeaders = [:]
   ) {

@@ -16,6 +16,7 @@ import Blobs
 public struct MultipartForm: BlobSource {
   /// The delimiter between the parts. Copies share it, so that a body that is opened again has the same bytes.
   public let boundary: String
+  /// The parts in the order in which they are sent.
   public private(set) var parts: [FormPart] = []
 
   /// Creates a form without parts.
@@ -54,6 +55,7 @@ public struct MultipartForm: BlobSource {
         source, name: Array(name.utf8), fileName: fileName.map { Array($0.utf8) }, length: length, headers: fields))
   }
 
+  /// Adds a part after all others.
   public mutating func append(_ part: FormPart) { parts.append(part) }
 
   /// The value of `Content-Type`.

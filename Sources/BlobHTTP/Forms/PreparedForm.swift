@@ -5,6 +5,7 @@ import Platform
 ///
 /// The caller deletes the file.
 public struct PreparedForm: Sendable {
+  /// The file that contains the body.
   public let path: BytePath
   /// Bytes of the body.
   public let length: Int64
@@ -22,6 +23,7 @@ public struct PreparedForm: Sendable {
 
 /// Why a form could not be written into a file. No incomplete file remains.
 public struct FormPreparationError: Error, Sendable, CustomStringConvertible {
+  /// What failed.
   public enum Side: Sendable, Hashable {
     /// A part cannot be read, or it has changed.
     case media
@@ -29,11 +31,15 @@ public struct FormPreparationError: Error, Sendable, CustomStringConvertible {
     case body
     /// The disk or the user's quota is full.
     case diskFull
+    /// The preparation was cancelled.
     case cancelled
   }
 
+  /// What failed.
   public var side: Side
+  /// The operation, the place and the reason.
   public var message: String
+  /// The error of the source or of the file.
   public var cause: BlobError
 
   init(_ side: Side, _ cause: BlobError) {

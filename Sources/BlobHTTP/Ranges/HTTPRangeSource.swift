@@ -12,6 +12,7 @@ import Blobs
 /// Each reader has one exchange of `transport` open until `finish()`, and never more than one. Do not use the transport
 /// that sends the data elsewhere: reader and sender could wait for each other's workers forever.
 public struct HTTPRangeSource: BlobSource {
+  /// The URL that the source was created with. Redirects do not change it.
   public let url: HTTPURL
   let remote: RemoteFile
   /// Default number of consecutive attempts that transfer almost nothing before an error is thrown.

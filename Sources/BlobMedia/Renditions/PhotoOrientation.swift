@@ -6,6 +6,7 @@ public struct PhotoOrientation: Sendable, Hashable {
   /// 1 to 8; 1 is upright.
   public let number: Int
 
+  /// Creates an orientation by its EXIF number; nil for a number outside 1 to 8.
   public init?(_ number: Int) {
     guard (1...8).contains(number) else { return nil }
     self.number = number
@@ -22,6 +23,7 @@ public struct PhotoOrientation: Sendable, Hashable {
     TIFFDirectory(bytes)?.orientation ?? .upright
   }
 
+  /// The first row of pixels is at the top, and the first column at the left.
   public static let upright = PhotoOrientation(1)!
 
   /// Whether width and height are swapped.

@@ -2,14 +2,18 @@
 public struct PhotoRendering: Sendable, Hashable {
   /// The size of the result in pixels.
   public let width: Int
+  /// The height of the result in pixels.
   public let height: Int
   /// Maps coordinates of the result to those of the decoded picture.
   let place: Affine
 
+  /// A rectangle of the decoded picture, in whole pixels.
   public struct Area: Sendable, Hashable {
+    /// Position and size in pixels, counted from the top left corner.
     public let left, top, width, height: Int
   }
 
+  /// How the pixels of the result are computed.
   public enum Plan: Sendable, Hashable {
     /// Copies the pixels of an area, then rotates or mirrors them.
     case exact(Area, PhotoOrientation)
@@ -17,6 +21,7 @@ public struct PhotoRendering: Sendable, Hashable {
     case resampled(Area, matrix: [Double], offset: [Double])
   }
 
+  /// How the pixels of the result are computed.
   public let plan: Plan
 
   /// Throws if the edit cannot be applied to this picture: the result is empty or the crop exceeds the picture.

@@ -3,6 +3,7 @@ import Platform
 
 /// The program `fullbore-media`, which renders edits. Each picture gets its own process.
 public struct Renderer: Sendable, Hashable {
+  /// The path of the program.
   public let program: BytePath
   /// Versions of the program and of its decoders and encoders. The output may differ between versions.
   public let version: String

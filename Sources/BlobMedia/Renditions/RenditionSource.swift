@@ -7,11 +7,13 @@ import Synchronization
 /// allows one reader at a time, which reads sequentially. The next reader may continue where the last one stopped.
 /// Opening at any other offset renders everything before it again. The length is known only at the end.
 public struct RenditionSource: BlobSource {
+  /// The photo without the edit.
   public let original: any BlobSource
   /// The file that contains the edit; reading fails if it changes before the bytes are read.
   public let sidecar: any BlobSource
   /// The edit that was read from `sidecar`.
   public let edit: PhotoEdit
+  /// The program that renders the edit.
   public let renderer: Renderer
   /// JPEG quality, 1 to 100.
   public let quality: Int

@@ -9,6 +9,7 @@ import Blobs
 /// While a reader is open, writers of a database in WAL mode can continue, and their log is kept until the reader is
 /// released. In any other mode writers have to wait. The file is opened read-only.
 public struct SQLiteBlobSource: BlobSource {
+  /// The database file.
   public let file: BytePath
   public var access: BlobAccess { .random }
   let place: BlobLocation

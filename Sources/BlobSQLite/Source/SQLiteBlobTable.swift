@@ -2,19 +2,25 @@ import Blobs
 
 /// The BLOBs in one column of a table: those of all rows, or of the rows that match a condition.
 public struct SQLiteBlobTable: Sendable {
+  /// A row whose BLOB is not NULL.
   public struct Row: Sendable {
+    /// The row's number, which SQLite calls `rowid`.
     public var number: Int64
     /// The value of the name column, or the row's number.
     public var name: String
 
+    /// Creates a row of given values.
     public init(number: Int64, name: String) {
       self.number = number
       self.name = name
     }
   }
 
+  /// The database file.
   public let file: BytePath
+  /// The name of the table.
   public let table: String
+  /// The name of the column with the BLOBs.
   public let column: String
   /// The column with the names; nil: the row numbers are used as names.
   public let name: String?
@@ -23,6 +29,7 @@ public struct SQLiteBlobTable: Sendable {
   /// SQL, as after `WHERE`; never build it from untrusted text. nil: every row.
   public let condition: String?
 
+  /// Describes a table, without opening the file. Names are those of the schema, not SQL.
   public init(
     _ file: BytePath, table: String, column: String, name: String? = nil, version: String? = nil,
     where condition: String? = nil

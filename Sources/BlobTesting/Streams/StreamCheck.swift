@@ -42,7 +42,13 @@ public struct StreamCheck: Sendable, CustomStringConvertible {
   private static let threads = BlockingPool("stream-checks", threads: 8, patience: .seconds(1))
 }
 
-public enum StreamMode: Sendable { case synchronous, asynchronous }
+/// How a stream under test reads its source.
+public enum StreamMode: Sendable {
+  /// `read` waits for bytes.
+  case synchronous
+  /// `read` never waits; events announce bytes.
+  case asynchronous
+}
 
 /// The context of a running check, with the functions that checks use. Confined to its thread.
 final class StreamCheckContext {

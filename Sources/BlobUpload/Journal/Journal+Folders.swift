@@ -8,6 +8,7 @@ public struct SourceHistory: Sendable, Hashable {
   /// The number of uploads that are not done.
   public var unfinished: Int
 
+  /// Creates a history of given facts.
   public init(hasSent: Bool, unfinished: Int) {
     (self.hasSent, self.unfinished) = (hasSent, unfinished)
   }

@@ -8,6 +8,7 @@ import Blobs
 /// work runs on the journal's own thread. Close the journal: otherwise the notes after the last flush are lost, and so
 /// are the claims.
 public actor Journal {
+  /// The path that the journal was opened with.
   public nonisolated let path: BytePath
   private nonisolated let executor = BlockingExecutor("fullbore-journal")
   private nonisolated let notes = JournalNotes()

@@ -23,12 +23,17 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var protocolName: String
   /// Paths of files that are read again in each run.
   public var tokenFile: String?
+  /// Paths of files with header fields, which are read again in each run.
   public var headerFiles: [String]
+  /// The path of a netrc file with user and password, which is read again in each run; nil: none.
   public var netrcFile: String?
+  /// The path of a PEM file of trusted certificates; nil: the system's are trusted.
   public var caFile: String?
   /// A URL without user and password, or `@` and the path of a file with one.
   public var proxy: String?
+  /// Any certificate is accepted.
   public var insecure: Bool
+  /// Files with other bytes at the destination are replaced.
   public var overwrite: Bool
   /// The name of the digest in each request; nil: none.
   public var checksum: String?
@@ -41,6 +46,7 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   /// true: every upload is read back and compared; nil, also in journals of earlier versions: it is not.
   public var verifies: Bool?
 
+  /// Creates a destination. The query of `endpoint` is removed, because it may contain secrets.
   public init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
@@ -82,10 +88,12 @@ public struct JournalForm: Sendable, Codable, Hashable {
   public var fieldFiles: [String]
   /// There were fields that are not stored.
   public var hadTypedFields: Bool
+  /// The status that means success; nil: any from 200 to 299.
   public var expectedStatus: Int?
   /// A `JSONPath` into the server's response.
   public var reply: String?
 
+  /// Creates a description of how forms are posted. `field` nil: the usual name of the file's field.
   public init(
     field: String? = nil, fieldFiles: [String] = [], hadTypedFields: Bool = false, expectedStatus: Int? = nil,
     reply: String? = nil
@@ -101,14 +109,18 @@ public struct JournalForm: Sendable, Codable, Hashable {
 /// A place in S3, and how objects are created there. Each run looks up the access keys again, in the environment and
 /// Amazon's configuration files.
 public struct S3Location: Sendable, Codable, Hashable {
+  /// The bucket, its region and its server.
   public var address: S3Address
   /// The profile with the access keys; nil: the environment, or the default profile.
   public var profile: String?
+  /// The storage class of new objects; nil: the bucket's default.
   public var storageClass: String?
+  /// Metadata of new objects, by name without the prefix `x-amz-meta-`.
   public var metadata: [String: String]
   /// nil: the bucket's default.
   public var encryption: S3Encryption?
 
+  /// Creates a place in S3. `profile` nil: the environment, or the default profile.
   public init(
     _ address: S3Address, profile: String? = nil, storageClass: String? = nil, metadata: [String: String] = [:],
     encryption: S3Encryption? = nil

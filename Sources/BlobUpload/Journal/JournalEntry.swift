@@ -14,10 +14,12 @@ public struct JournalIntent: Sendable, Hashable {
   public var length: Int64?
   /// nil: the source cannot distinguish versions, so nothing of an earlier run is used.
   public var validator: Validator?
+  /// The media type that is sent with the file.
   public var contentType: String
   /// Bytes; nil: the parts are not planned in advance.
   public var partSize: Int64?
 
+  /// Creates an intent. `length` and `partSize` are in bytes; nil: not known in advance.
   public init(
     source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,
     contentType: String = "application/octet-stream", partSize: Int64? = nil
@@ -51,11 +53,13 @@ public struct JournalIntent: Sendable, Hashable {
 
 /// One upload in the journal.
 public struct JournalEntry: Sendable, Identifiable {
+  /// How far an upload is. The numbers are those of the journal's file.
   public enum State: Int, Sendable, CaseIterable {
     /// Nothing is known to have been sent.
     case intent = 0
     /// The server has a session for it.
     case open = 1
+    /// The server has the whole file.
     case done = 2
     /// Failed, with `error`. Its session is kept and can be resumed.
     case failed = 3
@@ -65,10 +69,15 @@ public struct JournalEntry: Sendable, Identifiable {
   }
 
   public var id: Int64
+  /// What is uploaded, and where to.
   public var intent: JournalIntent
+  /// The destination that the entry belongs to.
   public var destination: JournalDestination
+  /// The id of the destination in this journal.
   public var destinationID: Int64
+  /// How far the upload is.
   public var state: State
+  /// The state that is needed to resume the upload; nil: the server has none.
   public var session: UploadSession?
   /// By part number; empty for protocols that use offsets instead of parts.
   public var receipts: [PartReceipt]
@@ -81,9 +90,11 @@ public struct JournalEntry: Sendable, Identifiable {
   public var acknowledged: Int64
   /// The URL of the finished upload according to the server; nil if the server gave none.
   public var location: String?
+  /// The message of the last failure; nil: there was none.
   public var error: String?
   /// Seconds since 1970.
   public var created: Int64
+  /// When the entry was last changed, in seconds since 1970.
   public var updated: Int64
   /// The process that has claimed the entry; nil if there is none or it has died.
   public var owner: ProcessIdentity?
@@ -131,8 +142,11 @@ public enum JournalClaim: Sendable {
 
 /// Totals of the uploads of one destination in one state.
 public struct JournalSummary: Sendable, Hashable {
+  /// The id of the destination in this journal.
   public var destinationID: Int64
+  /// The destination whose uploads are counted.
   public var destination: JournalDestination
+  /// The state of the uploads that are counted.
   public var state: JournalEntry.State
   /// Never 0.
   public var count: Int

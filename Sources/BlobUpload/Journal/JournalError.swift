@@ -5,10 +5,12 @@ import Blobs
 public struct JournalError: Error, Sendable, CustomStringConvertible {
   /// The operation, the file and the reason.
   public var message: String
+  /// The error of SQLite or of the system; nil if there is none.
   public var cause: (any Error)?
   /// The file is not a valid database, so later calls fail as well. See `Journal.opened`.
   public var isDamaged: Bool { (cause as? SQLiteError)?.isDamaged ?? false }
 
+  /// Creates an error, for journals and tests.
   public init(_ message: String, cause: (any Error)? = nil) {
     self.message = message
     self.cause = cause

@@ -3,11 +3,13 @@ import BlobSQLite
 /// An upload that the system makes on behalf of an app, as Apple's background uploader for photo libraries does, and what is
 /// known of it. There is one for each URL.
 public struct JournalJob: Sendable, Hashable {
+  /// How far a job is. The numbers are those of the journal's file.
   public enum State: Int64, Sendable {
     /// Nothing is under way. The version in `done`, if any, is at the destination.
     case idle = 0
     /// The job is about to be registered. Whether the system has it is known only by asking the system.
     case registering = 1
+    /// The system has the job.
     case registered = 2
     /// The job has failed, and its retry is about to begin, is under way, or has ended.
     case retrying = 3
@@ -23,13 +25,16 @@ public struct JournalJob: Sendable, Hashable {
   public var done: String?
   /// The version that is under way, or was given up; nil: none.
   public var version: String?
+  /// How far the job is.
   public var state: State
   /// How often the system was asked to send `version`.
   public var attempts: Int
+  /// The message of the last failure; nil: there was none.
   public var error: String?
   /// Seconds since 1970.
   public var updated: Int64
 
+  /// Creates a job for a URL. `updated` is in seconds since 1970.
   public init(
     _ url: String, source: String, done: String? = nil, version: String? = nil, state: State = .idle, attempts: Int = 0,
     error: String? = nil, updated: Int64 = 0

@@ -7,6 +7,7 @@ public struct JournalListing: Sendable, Hashable, Identifiable {
   public var id: Int64
   /// Where the push goes, as far as it is known before the server's first response: the URL, and for S3 the bucket.
   public var destination: JournalDestination
+  /// The id of the destination in this journal.
   public var destinationID: Int64
   /// The sources as the user gave them, as absolute paths.
   public var sources: [BytePath]

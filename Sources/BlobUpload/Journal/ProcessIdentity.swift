@@ -2,12 +2,14 @@ import Platform
 
 /// Identifies one process permanently: its pid alone may be reused.
 public struct ProcessIdentity: Sendable, Hashable {
+  /// The process id, which the system may use again after the end of the process.
   public var pid: Int32
   /// The kernel's id of this boot; empty if it cannot be read.
   public var boot: String
   /// When the process started, in the system's own units since boot; 0 if it cannot be read.
   public var start: UInt64
 
+  /// Creates an identity of given values. `.current` is that of this process.
   public init(pid: Int32, boot: String, start: UInt64) {
     self.pid = pid
     self.boot = boot

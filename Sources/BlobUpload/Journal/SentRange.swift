@@ -4,6 +4,7 @@ import Blobs
 /// Bytes of a source that one run handed to its connection, and their checksum, so that the next run can tell whether
 /// the source still has them.
 public struct SentRange: Sendable, Hashable {
+  /// Offset of the first byte.
   public var start: Int64
   /// Offset after the last byte. The server may have received fewer.
   public var end: Int64

@@ -19,6 +19,7 @@ public struct FormPost: UploadProtocol {
 
   private static let usualField = "file"
 
+  /// Creates the protocol. `expectedStatus` nil: any status from 200 to 299 means success.
   public init(field: String = "file", fields: [FormField] = [], expectedStatus: Int? = nil, reply: JSONPath? = nil) {
     self.field = field
     self.fields = fields
@@ -108,6 +109,7 @@ public struct FormPost: UploadProtocol {
     throw UploadError(.restart, .destination, "a form cannot be asked how far it got")
   }
 
+  /// Always throws with `.restart`, because a form has no further parts.
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     throws(UploadError) -> Sent
   {
@@ -169,9 +171,12 @@ public struct FormPost: UploadProtocol {
 
 /// A text field of a form, in addition to the file.
 public struct FormField: Sendable, Hashable, Codable {
+  /// The name of the field.
   public var name: String
+  /// The text of the field.
   public var value: String
 
+  /// Creates a field.
   public init(name: String, value: String) {
     self.name = name
     self.value = value

@@ -19,6 +19,7 @@ public struct IETFResumable: UploadProtocol {
   var isOffered = false
   private let uploads = OpenUploads()
 
+  /// Creates the protocol. Files up to `wholeUpTo` bytes are sent with the request that creates the upload.
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
     self.checksum = checksum
@@ -190,6 +191,7 @@ public struct IETFResumable: UploadProtocol {
     return .upTo(offset, session)
   }
 
+  /// Appends bytes at the part's offset, by PATCH.
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {

@@ -17,6 +17,7 @@ public struct PlainPut: UploadProtocol {
   var folders: DavFolders?
   let begun = BegunPuts()
 
+  /// Creates the protocol. `checksum` is the digest to send with each body; nil: none.
   public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
 
   public var traits: UploadTraits {
@@ -126,6 +127,7 @@ public struct PlainPut: UploadProtocol {
     throw UploadError(.restart, .destination, "a PUT cannot be asked how far it got")
   }
 
+  /// Always throws with `.restart`, because a PUT has no further parts.
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     throws(UploadError) -> Sent
   {

@@ -27,6 +27,7 @@ public struct Tus: UploadProtocol {
 
   private let uploads = OpenUploads()
 
+  /// Creates the protocol. Files up to `wholeUpTo` bytes are sent with the request that creates the upload.
   public init(wholeUpTo: Int64 = 4 << 20, checksum: Digest.Algorithm? = nil) {
     self.wholeUpTo = wholeUpTo
     self.checksum = checksum

@@ -3,13 +3,16 @@ import Blobs
 
 /// The location of a bucket over HTTP.
 public struct S3Address: Sendable, Codable, Hashable {
+  /// The name of the bucket.
   public var bucket: String
   /// The URL of a server that is not Amazon's; nil: Amazon's own, in the region.
   public var endpoint: String?
+  /// The region, which is part of each signature, also for servers that are not Amazon's.
   public var region: String
   /// Whether the bucket's name is part of the host name; nil: only for Amazon, where the name permits it.
   public var isVirtual: Bool?
 
+  /// Creates an address. `endpoint` nil: Amazon's server in the region.
   public init(bucket: String, endpoint: String? = nil, region: String = "us-east-1", isVirtual: Bool? = nil) {
     self.bucket = bucket
     self.endpoint = endpoint
@@ -17,6 +20,7 @@ public struct S3Address: Sendable, Codable, Hashable {
     self.isVirtual = isVirtual
   }
 
+  /// Whether the server is Amazon's own.
   public var isAmazon: Bool { endpoint == nil }
 
   /// The bucket's own URL, with a trailing slash; nil: the endpoint is not a URL, or the bucket's name cannot be part

@@ -6,8 +6,10 @@ public struct S3Encryption: Sendable, Codable, Hashable {
   /// The key for `aws:kms`; nil: Amazon's own key.
   public var keyID: String?
 
+  /// The values that `algorithm` may have.
   public static let algorithms = ["AES256", "aws:kms"]
 
+  /// Creates a setting for new objects. `keyID` applies to `aws:kms` only.
   public init(algorithm: String, keyID: String? = nil) {
     self.algorithm = algorithm
     self.keyID = keyID

@@ -26,6 +26,7 @@ extension S3Multipart {
     return .parts([], session)
   }
 
+  /// Sends one numbered part by PUT. Its receipt contains the part's ETag.
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {

@@ -29,6 +29,7 @@ public struct S3Multipart: UploadProtocol {
     /// Length of the largest object in bytes; nil: 48.8 TiB at Amazon, 5 TiB elsewhere.
     public var largest: Int64?
 
+    /// Creates options. Sizes are in bytes; the properties say what each option does.
     public init(
       storageClass: String? = nil, metadata: [String: String] = [:], checksum: Digest.Algorithm = .crc32c,
       wholeUpTo: Int64 = 16 << 20, partSize: Int64 = 8 << 20, smallestPart: Int64 = 5 << 20, largest: Int64? = nil,
@@ -48,6 +49,7 @@ public struct S3Multipart: UploadProtocol {
 
   /// The path of the bucket's URL, with a trailing slash: `/` if the host name contains the bucket, else `/bucket/`.
   public let bucketPath: String
+  /// How objects are created.
   public var options: Options
   let signer: S3Signer
   var vouching: S3ChecksumPlacement
@@ -58,6 +60,7 @@ public struct S3Multipart: UploadProtocol {
   /// The server is Amazon's own, with its limits.
   var isAmazon: Bool
 
+  /// Creates the protocol for one bucket. `bucketPath` must begin and end with a slash.
   public init(bucketPath: String, signer: S3Signer, options: Options = Options(), isAmazon: Bool = false) {
     precondition(bucketPath.hasPrefix("/") && bucketPath.hasSuffix("/"))
     self.bucketPath = bucketPath

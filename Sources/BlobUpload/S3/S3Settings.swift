@@ -2,11 +2,13 @@ import BlobHTTP
 
 /// Credentials and location for S3, from the environment and Amazon's configuration files.
 public struct S3Settings: Sendable {
+  /// The access key.
   public var credentials: S3Credentials
   /// nil: not set.
   public var region: String?
   /// nil: Amazon's own.
   public var endpoint: String?
+  /// Whether the bucket's name is part of the host name; nil: not set.
   public var isVirtual: Bool?
 
   /// Why there are no credentials. Contains no secret.

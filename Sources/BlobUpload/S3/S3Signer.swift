@@ -33,6 +33,7 @@ public final class S3Signer: Sendable {
     self.clock = clock
   }
 
+  /// The region that requests are signed for. It changes when the server names another one.
   public var region: String { state.withLock { $0.region } }
 
   /// Changes with the region, the clock and the credentials. A request signed with an older version may be rejected

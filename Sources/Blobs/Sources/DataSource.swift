@@ -1,6 +1,8 @@
 /// Bytes in memory. Meant for small content: headers, tests, form fields.
 public struct DataSource: BlobSource {
+  /// The bytes of the source.
   public let bytes: [UInt8]
+  /// The length and the version of the bytes. Reading it neither blocks nor fails.
   public let info: BlobInfo
   public var access: BlobAccess { .random }
 
@@ -12,6 +14,7 @@ public struct DataSource: BlobSource {
     info = BlobInfo(length: Int64(bytes.count), validator: validator, preferredRead: preferredRead)
   }
 
+  /// A source of the UTF-8 bytes of a text.
   public init(_ text: String) { self.init(Array(text.utf8)) }
 
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {

@@ -8,6 +8,7 @@ public struct DescriptorSource: BlobSource {
   private let stream: DescriptorStream
   public var access: BlobAccess { .sequential }
 
+  /// Reads an open descriptor, which must stay open while the source is in use. The source does not close it.
   public init(_ descriptor: Int32) { stream = DescriptorStream(descriptor) }
 
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {

@@ -7,12 +7,14 @@ import Platform
 /// also covers writes through a memory mapping, except on in-memory file systems such as tmpfs, where such writes
 /// cannot be detected.
 public struct FileSource: BlobSource {
+  /// The path of the file.
   public let path: BytePath
   public var access: BlobAccess { .random }
 
   /// The current time in nanoseconds since 1970.
   private let now: @Sendable () -> Int64
 
+  /// Creates a source without opening the file.
   public init(_ path: BytePath) { self.init(path, now: { FileStamp.now }) }
 
   package init(_ path: BytePath, now: @escaping @Sendable () -> Int64) {

@@ -2,8 +2,11 @@ import Platform
 
 /// The numbers that distinguish one version of a file from another.
 public struct FileStamp: Sendable, Hashable {
+  /// The number of the device that contains the file.
   public var device: UInt64
+  /// The number of the file on its device.
   public var inode: UInt64
+  /// The length of the file in bytes.
   public var size: Int64
   /// Modification time in nanoseconds since 1970. Times before 1677 or after 2262 are clamped to the range of Int64.
   public var modified: Int64
@@ -12,6 +15,7 @@ public struct FileStamp: Sendable, Hashable {
   /// nil if the file system is unknown: then its inode numbers and change times are not trusted across restarts.
   public var volume: FileVolume?
 
+  /// Creates a stamp of given numbers. Times are in nanoseconds since 1970.
   public init(
     device: UInt64, inode: UInt64, size: Int64, modified: Int64, changed: Int64, volume: FileVolume? = nil
   ) {
@@ -23,6 +27,7 @@ public struct FileStamp: Sendable, Hashable {
     self.changed = changed
   }
 
+  /// Creates a stamp of what `stat` returned, without a volume.
   public init(_ status: stat) {
     device = UInt64(truncatingIfNeeded: status.st_dev)
     inode = UInt64(status.st_ino)
@@ -70,6 +75,7 @@ public struct FileStamp: Sendable, Hashable {
   /// Most characters of a number, including its sign and the text before it.
   private static let mostDigits = 24
 
+  /// The length, the validator and the modification time of the file, for a source.
   public var info: BlobInfo {
     BlobInfo(
       length: size, validator: validator, instanceLasts: volume?.keepsNumbers ?? false, modified: modified)

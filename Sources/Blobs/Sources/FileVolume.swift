@@ -12,6 +12,7 @@ public struct FileVolume: Sendable, Hashable {
   /// once the file is closed and only the mapping remains.
   var hidesMappings = false
 
+  /// Creates a description of a file system. `id` nil: the file system has no identifier of its own.
   public init(keepsNumbers: Bool, id: UInt64? = nil) {
     self.keepsNumbers = keepsNumbers
     self.id = id

@@ -6,6 +6,7 @@ import Synchronization
 /// file. In all other cases, and after every write, truncation, replacement or deletion, it behaves like `FileSource`:
 /// it throws `.changed` or `.truncated`, and readers never get a mixture of versions.
 public struct OpenFileSource: BlobSource {
+  /// The path that the source was created with; the file may have another name by now.
   public let path: BytePath
   private let holder: Holder
   public var access: BlobAccess { .random }

@@ -7,6 +7,7 @@ import Synchronization
 /// The system generates the content while it is read. So it is read once, in order, and its length is known only at the
 /// end. Opening it at byte 0 always starts anew.
 public struct UnsizedFileSource: BlobSource {
+  /// The path of the file.
   public let path: BytePath
   public var access: BlobAccess { .sequential }
 

@@ -5,6 +5,7 @@
 public struct ConcatenatedSource: BlobSource {
   private let pieces: [any BlobSource]
 
+  /// Concatenates sources in this order, without opening them.
   public init(_ pieces: [any BlobSource]) { self.pieces = pieces }
 
   /// Random if all pieces are random.

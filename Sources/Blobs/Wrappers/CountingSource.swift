@@ -6,6 +6,7 @@ public struct CountingSource: BlobSource {
   private let pattern: BytePattern?
   private let counter = Counter()
 
+  /// Counts the bytes that are read from a source. All copies of this value share one count.
   public init(_ source: any BlobSource) {
     self.source = source
     pattern = nil

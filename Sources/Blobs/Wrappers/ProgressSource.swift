@@ -12,6 +12,7 @@ public struct ProgressSource: BlobSource {
     /// Whether the reader has reached the end.
     public var isAtEnd: Bool
 
+    /// Creates a position. `offset` and `length` are in bytes; nil: the length is unknown.
     public init(offset: Int64, length: Int64?, isAtEnd: Bool) {
       self.offset = offset
       self.length = length

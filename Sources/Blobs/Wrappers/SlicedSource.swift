@@ -3,6 +3,7 @@ public struct SlicedSource: BlobSource {
   /// The range, in the form that request bodies use.
   public let slice: BlobSlice
 
+  /// Creates a source of a slice, without opening it.
   public init(_ slice: BlobSlice) { self.slice = slice }
 
   /// `length` nil: to the end of `source`, wherever that is.

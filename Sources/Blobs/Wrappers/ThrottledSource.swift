@@ -3,6 +3,7 @@ public struct ThrottledSource: BlobSource {
   private let source: any BlobSource
   private let limiter: RateLimiter
 
+  /// Makes readers of a source wait for the limiter. Waiting blocks the reading thread, and can be cancelled.
   public init(_ source: any BlobSource, _ limiter: RateLimiter) {
     self.source = source
     self.limiter = limiter

@@ -15,6 +15,7 @@ public struct WebDAV: UploadProtocol {
   private let folders = DavFolders()
   private let conditions = DavConditions()
 
+  /// Creates the protocol. For a file over `wholeUpTo` bytes, the name is queried before any byte is sent.
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
   public var traits: UploadTraits { UploadTraits(leavesTemporaryFiles: true, queries: .dropped) }
@@ -73,6 +74,7 @@ public struct WebDAV: UploadProtocol {
     return .upTo(place.stored == nil ? 0 : place.length ?? 0, place.session)
   }
 
+  /// Sends the whole file, or one chunk of it to Nextcloud. Throws with `.giveUp` for a part on any other server.
   public func send(_ part: Part, _ body: BlobSlice, to session: UploadSession, _ with: UploadContext)
     async throws(UploadError) -> Sent
   {

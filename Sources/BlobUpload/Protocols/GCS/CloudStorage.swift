@@ -17,6 +17,7 @@ public struct CloudStorage: UploadProtocol {
   /// interrupted request.
   static let unit: Int64 = 256 << 10
 
+  /// Creates the protocol. Files up to `wholeUpTo` bytes are sent in one request, without a session.
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
   public var traits: UploadTraits {
