@@ -10,7 +10,7 @@ public struct PhotoJob: Sendable, Hashable {
   }
   /// The job's `localIdentifier`.
   public let id: String
-  /// The URL of its destination.
+  /// The URL of its destination; empty: the system does not tell it. Such a job is acknowledged once it has ended.
   public let url: String
   public let state: State
   /// The version of the photo that the job was made for, and when the picture was taken, as the job's request has them;
