@@ -91,12 +91,15 @@
         end(error)
         return {}
       }
-      let (name, request) = (resource.filename, PhotoRequest(end))
+      let name = resource.filename
+      let request = PhotoRequest(
+        cancelling: { PHAssetResourceManager.default().cancelDataRequest($0) }, end)
       let options = PHAssetResourceRequestOptions()
       options.isNetworkAccessAllowed = allowsNetwork
       options.progressHandler = progress
       let watch = PhotoChanges.shared.watch(found.asset) { [request] in
-        request.end(BlobError(.changed, "read photo \(name): it was edited or deleted meanwhile"))
+        request.end(
+          because: BlobError(.changed, "read photo \(name): it was edited or deleted meanwhile"))
       }
       request.begin(
         PHAssetResourceManager.default().requestData(
@@ -106,7 +109,7 @@
             if !goesOn { request.cancel() }
           },
           completionHandler: { [request] error in
-            request.end(
+            request.complete(
               error.map { error in
                 let known = error as NSError
                 return PhotoFailure.error(

@@ -5,14 +5,22 @@ enum PhotoFailure {
   /// The name of PhotoKit's error domain.
   static let domain = "PHPhotosErrorDomain"
 
+  private static let downloadDomains: Set = [
+    "NSURLErrorDomain", "CKErrorDomain", "CloudPhotoLibraryErrorDomain",
+  ]
+
   /// `code` is that of `PHPhotosError`. An error after which the same bytes may be had again is `.invalidated`, so that
-  /// `ReopeningSource` goes on at the same byte.
+  /// `ReopeningSource` goes on at the same byte, and an upload waits for the source if it cannot.
   static func error(domain: String, code: Int, _ text: String, _ operation: String, cause: (any Error)?) -> BlobError {
     func error(_ code: BlobError.Code, _ advice: String) -> BlobError {
       BlobError(code, "\(operation): \(text)\(advice)", cause: cause)
     }
+    // PhotoKit passes on the errors of those who download from iCloud.
+    if Self.downloadDomains.contains(domain) { return error(.invalidated, " (\(domain) \(code))") }
     guard domain == Self.domain else { return error(.io, "") }
     switch code {
+    // An internal error, which is also reported of downloads that break off.
+    case -1: return error(.invalidated, " (\(domain) \(code))")
     case 3072: return error(.cancelled, "")
     case 3114, 3142, 3143, 3301: return error(.invalidated, "")
     case 3164: return error(.io, ". The original is in iCloud: allow network access, or download it first")

@@ -1,43 +1,63 @@
-#if canImport(Photos)
-  import Blobs
-  import Photos
-  import Synchronization
+import Blobs
+import Synchronization
 
-  /// A request for data that PhotoKit is working on. Its end is reported once, and it can be cancelled before its number is
-  /// known, since PhotoKit may deliver before `requestData` has returned.
-  final class PhotoRequest: Sendable {
-    private struct State {
-      var number: PHAssetResourceDataRequestID?
-      var isCancelled = false
-      var hasEnded = false
-    }
-    private let state = Mutex(State())
-    private let whenEnded: @Sendable (BlobError?) -> Void
-
-    init(_ whenEnded: @escaping @Sendable (BlobError?) -> Void) { self.whenEnded = whenEnded }
-
-    func begin(_ number: PHAssetResourceDataRequestID) {
-      let isCancelled = state.withLock { state in
-        state.number = number
-        return state.isCancelled
-      }
-      if isCancelled { PHAssetResourceManager.default().cancelDataRequest(number) }
-    }
-
-    func cancel() {
-      let number = state.withLock { state -> PHAssetResourceDataRequestID? in
-        defer { state.isCancelled = true }
-        return state.isCancelled || state.hasEnded ? nil : state.number
-      }
-      if let number { PHAssetResourceManager.default().cancelDataRequest(number) }
-    }
-
-    func end(_ error: BlobError?) {
-      let isFirst = state.withLock { state in
-        defer { state.hasEnded = true }
-        return !state.hasEnded
-      }
-      if isFirst { whenEnded(error) }
-    }
+/// A request for data that PhotoKit is working on. Its end is reported once, and it can be cancelled before its number is
+/// known, since PhotoKit may deliver before `requestData` has returned.
+final class PhotoRequest: Sendable {
+  private struct State {
+    var number: Int32?
+    var isCancelled = false
+    /// `whenEnded` was called. PhotoKit may still be delivering.
+    var hasReported = false
+    /// PhotoKit has finished the request.
+    var hasCompleted = false
   }
-#endif
+  private let state = Mutex(State())
+  /// `cancelDataRequest` of PhotoKit.
+  private let cancelRequest: @Sendable (Int32) -> Void
+  private let whenEnded: @Sendable (BlobError?) -> Void
+
+  init(
+    cancelling cancelRequest: @escaping @Sendable (Int32) -> Void,
+    _ whenEnded: @escaping @Sendable (BlobError?) -> Void
+  ) {
+    self.cancelRequest = cancelRequest
+    self.whenEnded = whenEnded
+  }
+
+  func begin(_ number: Int32) {
+    let isCancelled = state.withLock { state in
+      state.number = number
+      return state.isCancelled && !state.hasCompleted
+    }
+    if isCancelled { cancelRequest(number) }
+  }
+
+  func cancel() {
+    let number = state.withLock { state -> Int32? in
+      defer { state.isCancelled = true }
+      return state.isCancelled || state.hasCompleted ? nil : state.number
+    }
+    if let number { cancelRequest(number) }
+  }
+
+  /// What is being delivered is of no use any more.
+  func end(because error: BlobError) {
+    report(error)
+    cancel()
+  }
+
+  /// PhotoKit has finished the request.
+  func complete(_ error: BlobError?) {
+    state.withLock { $0.hasCompleted = true }
+    report(error)
+  }
+
+  private func report(_ error: BlobError?) {
+    let isFirst = state.withLock { state in
+      defer { state.hasReported = true }
+      return !state.hasReported
+    }
+    if isFirst { whenEnded(error) }
+  }
+}

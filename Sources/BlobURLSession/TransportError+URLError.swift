@@ -22,7 +22,10 @@ extension TransportError {
         .tls
       case .timedOut: .timeout
       case .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData: .badResponse
-      case .badURL, .unsupportedURL: .badRequest
+      case .badURL, .unsupportedURL, .appTransportSecurityRequiresSecureConnection,
+        .userAuthenticationRequired,
+        .cannotLoadFromNetwork:
+        .badRequest
       case .cancelled: .cancelled
       default: .broken
       }

@@ -11,7 +11,8 @@ public struct RetryPolicy: Sendable {
   public var longest: Duration
   /// How long to wait for a destination that was reached before and accepts no connection now, for example because the
   /// machine changes networks or the server restarts. The same applies to a destination that has accepted something
-  /// before and responds 502, 503 or 504 now. The delays are added up as long as failures are counted, and these
+  /// before and responds 502, 503 or 504 now, and to a source that cannot be read for a while, such as a photo in iCloud.
+  /// The delays are added up as long as failures are counted, and these
   /// failures do not count as `retries`. nil: they count like other failures.
   public var outage: Duration?
 

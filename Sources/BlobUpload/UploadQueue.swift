@@ -244,7 +244,10 @@ public struct UploadQueue: Sendable {
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
       // A file that cannot be read back was not refused.
       let failure = isStored ? error : judged(error)
-      if failure.side == .cancelled { release([work]) } else { journal.failed(id, failure.message) }
+      // The next run goes on, as after an interruption.
+      let isOpen =
+        failure.side == .cancelled || failure.mayPass(for: work.item.source, work.item.info)
+      if isOpen { release([work]) } else { journal.failed(id, failure.message) }
       observer.ended(work.item, progress, .failed(failure))
       return failure.endsQueue ? failure : nil
     }

@@ -14,6 +14,7 @@ extension UploadRun {
       return
     }
     if error.status != 404 { unknownCreations.noteAnswer() }
+    let isSourceLost = error.mayPass(for: source.source, info)
     // Without a response, or with the response of a proxy, the server may still process the bytes that it was sent.
     if (error.status ?? 500) >= 500 { mayBeReceiving = true }
     let wasSending = offset != nil
@@ -41,11 +42,13 @@ extension UploadRun {
       if attemptedLast, tookBody { await giveUpSession() }
       throw uploader.destination.acquaintance.judge(refusal: error.final)
     }
-    if error.recovery == .giveUp { throw uploader.destination.acquaintance.judge(refusal: error) }
+    if error.recovery == .giveUp, !isSourceLost {
+      throw uploader.destination.acquaintance.judge(refusal: error)
+    }
     if error.recovery == .restart { try await restart(after: error, wasSending: wasSending) }
     if session == nil {
       // The request that creates an upload got no response after some of its body was sent.
-      if error.cause is TransportError, tracker.handed > 0 { createsEmpty = true }
+      if error.cause is TransportError || isSourceLost, tracker.handed > 0 { createsEmpty = true }
       if source.first > 0, await !source.rewind() {
         throw source.lost("\(error.message); it cannot begin anew", cause: error)
       }

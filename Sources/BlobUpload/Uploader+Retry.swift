@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 
 extension Uploader {
   /// Counts `error` as a failure, and waits for the delay of the policy. Throws `error` after too many failures, and an
@@ -15,7 +16,8 @@ extension Uploader {
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
-    let isOutage = error.isUnreachable && isReal || error.saysUnavailable && hasAccepted
+    let isOutage =
+      error.isUnreachable && isReal || error.saysUnavailable && hasAccepted || error.isOfLostSource
     guard
       let wait = failures.delay(policy, isOutage: isOutage, asked: asked, atLeast: least, using: &random)
     else { throw destination.acquaintance.judge(exhausted: error.after(failures)) }
@@ -51,6 +53,14 @@ extension UploadError {
   public var isUnreachable: Bool {
     guard let code = (cause as? TransportError)?.code else { return false }
     return code == .resolve || code == .connect
+  }
+
+  /// The reader has lost its source, which may be there again later, for example when there is a network.
+  var isOfLostSource: Bool { side == .source && (cause as? BlobError)?.code == .invalidated }
+
+  /// The same for a source of which it can be proved, by its version, that it still has the same bytes.
+  func mayPass(for source: some BlobSource, _ info: BlobInfo) -> Bool {
+    isOfLostSource && source.access == .random && info.validator != nil
   }
 
   /// Whether the status is one of a server that restarts, or of a proxy that cannot reach its server.

@@ -74,4 +74,16 @@ struct AssetPlanTests {
     #expect(error.message.hasPrefix("read photo IMG_0001.HEIC: it failed"))
     #expect(PhotoFailure.error(domain: "other", code: code, "it failed", "read", cause: nil).code == .io)
   }
+
+  /// PhotoKit passes on the errors of those who download a photo from iCloud.
+  @Test(arguments: [
+    ("NSURLErrorDomain", -1009), ("NSURLErrorDomain", -1005), ("CKErrorDomain", 3),
+    ("CloudPhotoLibraryErrorDomain", 1006),
+    (PhotoFailure.domain, -1),
+  ])
+  func aDownloadThatMayGoOnLaterIsNotGivenUp(_ domain: String, code: Int) {
+    let error = PhotoFailure.error(domain: domain, code: code, "no network", "read photo IMG_0001.HEIC", cause: nil)
+    #expect(error.code == .invalidated)
+    #expect(error.message.contains("no network") && error.message.contains("\(domain) \(code)"))
+  }
 }

@@ -226,6 +226,9 @@ struct KilledLedger: PhotoJobLedger {
   func openJobs() async throws(JournalError) -> [JournalJob] {
     try await call { () throws(JournalError) in try await journal.openJobs() }
   }
+  func waitingJobs() async throws(JournalError) -> [JournalJob] {
+    try await call { () throws(JournalError) in try await journal.waitingJobs() }
+  }
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String? {
     try await call { () throws(JournalError) in try await journal.settledVersion(of: asset, at: folder) }
   }

@@ -44,15 +44,21 @@ struct PhotoUploadsFaultTests {
   @Test func whatFailsForAllIsTriedAgainAndNotGivenUp() async throws {
     let (fake, journal) = (FakePhotoSystem(), try await journal())
     for number in 0..<3 { fake.add("\(number)", [photo]) }
-    for _ in 0..<5 {
-      guard case .failed = await uploads(FailingPhotoSystem(fake, creating: nil), journal).run() else {
+    for day in 0..<5 {
+      let system = FailingPhotoSystem(fake, creating: nil)
+      guard case .failed = await uploads(system, journal, now: Int64(day) * 86_400).run() else {
         Issue.record("a run in which all failed ended otherwise")
         return
       }
     }
     #expect(try await journal.refusedJobs().isEmpty)
-    #expect(await uploads(fake, journal).run() == .processing)
-    #expect(fake.underWay.count == 3)
+    #expect(try await journal.waitingJobs().map(\.attempts) == [5, 5, 5])
+    // One shows whether photos arrive again.
+    #expect(await uploads(fake, journal, now: 5 * 86_400).run() == .processing)
+    #expect(fake.underWay.count == 1)
+    fake.underWay.forEach(fake.succeed)
+    #expect(await uploads(fake, journal, now: 5 * 86_400).run() == .processing)
+    #expect(fake.underWay.count == 2)
   }
 
   @Test func aJobThatCannotBeRetriedIsMadeOnceMore() async throws {
@@ -66,7 +72,8 @@ struct PhotoUploadsFaultTests {
       fake.underWay.forEach { fake.fail($0) }
       fake.add("\(run)", [photo])
     }
-    #expect(try await journal.refusedJobs().map(\.attempts) == [2])
+    // None has arrived, so it is not given up.
+    #expect(try await journal.waitingJobs().map(\.attempts) == [2])
   }
 
   // MARK: What an asset may have
@@ -114,8 +121,8 @@ struct PhotoUploadsFaultTests {
   }
 }
 
-/// The registration of an asset's files fails, of nil that of all.
-private struct FailingPhotoSystem: PhotoJobSystem {
+/// The registration of files fails for assets whose identifier begins with `creating`; nil: for all.
+struct FailingPhotoSystem: PhotoJobSystem {
   let system: FakePhotoSystem
   let creating: String?
   let failsRetries: Bool
@@ -133,7 +140,9 @@ private struct FailingPhotoSystem: PhotoJobSystem {
     try system.retry(job, to: destination)
   }
   func create(_ resource: AssetResource, of asset: PhotoAsset, to destination: HTTPRequest) throws(PhotoJobError) {
-    if creating == nil || asset.id == creating { throw PhotoJobError(.failed, "register (PHPhotosErrorDomain 3302)") }
+    if creating.map({ !$0.isEmpty && asset.id.hasPrefix($0) }) ?? true {
+      throw PhotoJobError(.failed, "register (PHPhotosErrorDomain 3302)")
+    }
     try system.create(resource, of: asset, to: destination)
   }
   func assets() throws(PhotoJobError) -> () -> [PhotoAsset] { try system.assets() }

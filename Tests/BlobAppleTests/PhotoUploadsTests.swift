@@ -77,6 +77,10 @@ struct PhotoUploadsTests {
     system.underWay.forEach { system.fail($0) }
     #expect(await uploads.run() == .processing)
     #expect(system.underWay.count == 1)
+    // Another photo arrives, so the server is there.
+    system.add("B", [live[0]])
+    #expect(await uploads.run() == .processing)
+    system.succeed(system.underWay[1])
     let retried = system.state.withLock { $0.retried }
     #expect(retried.count == 1 && retried[0]?.headers["Authorization"] == "Bearer secret")
     system.underWay.forEach { system.fail($0, "the server said 409") }
@@ -84,7 +88,7 @@ struct PhotoUploadsTests {
     let refused = try await journal.refusedJobs()
     #expect(refused.map { $0.error } == ["the server said 409"])
     #expect(refused.map { $0.attempts } == [2])
-    #expect(system.state.withLock { $0.jobs.isEmpty && $0.made == 1 })
+    #expect(system.state.withLock { $0.jobs.isEmpty && $0.made == 2 })
     // An edit is another version, with attempts of its own.
     system.edit(0)
     #expect(await uploads.run() == .processing)
@@ -100,11 +104,15 @@ struct PhotoUploadsTests {
     for made in 1...2 {
       #expect(await uploads.run() == .processing)
       #expect(system.state.withLock { $0.made } == made)
-      system.underWay.forEach(system.lose)
+      if made == 1 { system.underWay.forEach(system.lose) }
     }
+    system.add("B", [live[0]])
+    #expect(await uploads.run() == .processing)
+    system.lose(system.underWay[0])
+    system.underWay.forEach(system.succeed)
     #expect(await uploads.run() == .completed)
-    #expect(try await journal.refusedJobs().count == 1)
-    #expect(system.state.withLock { $0.made } == 2)
+    #expect(try await journal.refusedJobs().map(\.attempts) == [2])
+    #expect(system.state.withLock { $0.made } == 3)
   }
 
   /// Before iOS 26.5, nothing tells a lost job from one under way but time.
@@ -155,10 +163,11 @@ struct PhotoUploadsTests {
   @Test func aTerminatedRunEndsAndTheNextOneGoesOn() async throws {
     let (system, journal) = (FakePhotoSystem(), try await journal())
     for number in 0..<4 { system.add("\(number)", [live[0]]) }
-    let uploads = uploads(system, journal)
-    uploads.terminate()
+    let ending = EndingPhotoSystem(system, at: "2")
+    let uploads = PhotoUploads(to: destination, ledger: journal, over: ending, patience: .seconds(100)) { 1000 }
+    ending.end.withLock { $0 = { uploads.terminate() } }
     #expect(await uploads.run() == .processing)
-    #expect(system.state.withLock { $0.made } == 0)
+    #expect(system.state.withLock { $0.made } == 2)
     #expect(await uploads.run() == .processing)
     #expect(system.state.withLock { $0.made } == 4)
   }
@@ -241,5 +250,30 @@ struct PhotoUploadsTests {
           "https://nas.example/photos/B/IMG_0001.HEIC", "https://nas.example/photos/IMG_0001.HEIC",
         ])
     }
+  }
+}
+
+/// Calls `end` once, when the files of an asset are asked for.
+private final class EndingPhotoSystem: PhotoJobSystem {
+  let system: FakePhotoSystem
+  let asset: String
+  let end = Mutex<(@Sendable () -> Void)?>(nil)
+
+  init(_ system: FakePhotoSystem, at asset: String) { (self.system, self.asset) = (system, asset) }
+
+  var limit: Int { system.limit }
+  var listsJobsUnderWay: Bool { system.listsJobsUnderWay }
+  func jobs() throws(PhotoJobError) -> [PhotoJob] { try system.jobs() }
+  func acknowledge(_ job: PhotoJob) throws(PhotoJobError) { try system.acknowledge(job) }
+  func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError) {
+    try system.retry(job, to: destination)
+  }
+  func create(_ resource: AssetResource, of asset: PhotoAsset, to destination: HTTPRequest) throws(PhotoJobError) {
+    try system.create(resource, of: asset, to: destination)
+  }
+  func assets() throws(PhotoJobError) -> () -> [PhotoAsset] { try system.assets() }
+  func resources(of asset: PhotoAsset) throws(PhotoJobError) -> [AssetResource] {
+    if asset.id == self.asset { end.withLock { $0.take() }?() }
+    return try system.resources(of: asset)
   }
 }

@@ -24,6 +24,11 @@ extension JournalTests {
       #expect(try await journal.openJobs().isEmpty)
       #expect(try await journal.refusedJobs() == [job])
       #expect(try await journal.job(at: "https://nas.example/b.heic") == nil)
+      job.state = .waiting
+      try await other.keep(job)
+      #expect(try await journal.refusedJobs().isEmpty)
+      #expect(try await journal.waitingJobs() == [job])
+      #expect(!job.isOpen && !job.isSettled("1") && !job.isSettled("2"))
     }
 
     @Test func onlyWhatWasSentOrGivenUpIsSettled() {

@@ -25,6 +25,28 @@ struct LostReaderTests {
     #expect(counting.count == 3_000_000, "no byte is read again")
   }
 
+  /// More failures than `ReopeningSource` tries openings: the upload waits as for a destination that is unreachable.
+  @Test(arguments: ["put", "tus", "resumable"]) func itIsWaitedForIfItIsLostForLonger(_ uploadProtocol: String)
+    async throws
+  {
+    let arrived = try await upload(FaultySource(pattern, .invalidate(at: 1_000_000, times: 9)), uploadProtocol)
+    let isWhole = arrived == pattern.bytes(count: 3_000_000)
+    #expect(isWhole)
+  }
+
+  @Test func itIsNotWaitedForForever() async throws {
+    let server = try ServedFolder()
+    let transport = SocketTransport()
+    let destination = try await UploadDestination.discover(server.endpoint, named: "tus", over: transport)
+    let retry = RetryPolicy(first: .milliseconds(1), longest: .milliseconds(1), outage: .milliseconds(300))
+    let source = FaultySource(pattern, .invalidate(at: 1_000_000, times: .max))
+    let error = await #expect(throws: UploadError.self) {
+      try await Uploader(destination, transport: transport, retry: retry).upload(source, as: "film.mov")
+    }
+    #expect(error?.side == .source && (error?.cause as? BlobError)?.code == .invalidated, "\(error as Any)")
+    #expect(error?.message.contains("gave up after") == true)
+  }
+
   @Test(arguments: ["put", "tus"]) func anotherVersionIsNotMixedIn(_ uploadProtocol: String) async throws {
     let other = PatternSource(length: 3_000_000, seed: 5)
     let source = FaultySource(pattern, .invalidate(at: 1_000_000, times: 1), .replaced(by: other, from: 2))

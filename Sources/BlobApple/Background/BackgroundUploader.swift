@@ -20,17 +20,19 @@ public final class BackgroundUploader: Sendable {
 
   /// Identifies the background session.
   public let identifier: String
-  private let destination: UploadDestination
-  private let journal: Journal
-  private let settings: BackgroundSettings
-  private let service: BackgroundService
-  private let board = UploadBoard()
-  private let places: SpoolRoom
+  let destination: UploadDestination
+  let journal: Journal
+  let settings: BackgroundSettings
+  let service: BackgroundService
+  let board = UploadBoard()
+  let places: SpoolRoom
   /// How many further uploads this process may hold, running or waiting for a place.
-  private let seats: SpoolRoom
+  let seats: SpoolRoom
   /// The id of the destination in the journal, once everything that earlier processes left is known.
-  private let opening: OneTimeResult<Int64>
-  private let reopening: @Sendable (BytePath) -> (any BlobSource)?
+  let opening = OneTimeResult<Int64>()
+  /// The steps of the opening that have succeeded, and are not repeated.
+  let opened = Mutex(OpeningSteps())
+  let reopening: @Sendable (BytePath) -> (any BlobSource)?
 
   package init(
     _ identifier: String, _ destination: UploadDestination, journal: Journal, tasks: any BackgroundTasks,
@@ -48,28 +50,23 @@ public final class BackgroundUploader: Sendable {
       tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: direct)
     places = SpoolRoom(Self.mostAtOnce, wakeUp)
     seats = SpoolRoom(settings.mostUploads, wakeUp)
-    opening = OneTimeResult()
-    wakeUp.enter()
-    // Unstructured, because the system may launch the app only to deliver events, and nobody calls a method then.
-    Task {
-      await opening.set(open())
-      wakeUp.leave()
-    }
+    tryToOpen()
   }
 
   /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
   /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
   /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again.
-  /// If the calling task is cancelled while it waits, the next launch goes on with the upload.
+  /// If the calling task is cancelled while it waits, the next launch goes on with the upload. If `cancel` ends the upload
+  /// meanwhile, it returns.
   ///
   /// - `identity`: identifies the source in later launches, for `reopening`; nil: the path of a file, or else `name`.
-  /// - Throws if the source cannot be read, can be read only once, or the journal or spool cannot be used. What fails
-  ///   later comes through `events`.
+  /// - Throws if the source cannot be read, can be read only once, or the journal or spool cannot be used; the next call
+  ///   tries these again. What fails later comes through `events`.
   public func add(
     _ source: any BlobSource, as name: BytePath, identity: BytePath? = nil,
     contentType: String = "application/octet-stream"
   ) async throws(UploadError) {
-    let id = try await opening.value()
+    let id = try await destinationID()
     let identity = identity ?? (source as? FileSource)?.path.absolute() ?? name
     guard source.access == .random else {
       throw UploadError(
@@ -77,6 +74,8 @@ public final class BackgroundUploader: Sendable {
     }
     let item = try await item(source, identity, name, contentType)
     if board.isRunning(item.key) { return }
+    let seat = board.waitForSeat(name)
+    defer { board.stopWaiting(seat) }
     do {
       // The upload claims its entry when its turn comes, perhaps in a later process.
       for claim in try await journal.claim([item.intent()], destination: id, sends: false) {
@@ -89,12 +88,28 @@ public final class BackgroundUploader: Sendable {
     // While it waits for the end of another upload, it does not keep the app awake.
     service.wakeUp.enter()
     defer { service.wakeUp.leave() }
-    if await seats.reserve(1) { start(source, item.key, identity, name, contentType, id) }
+    let reservation = Task { [seats] in await seats.reserve(1) }
+    board.setReservation(reservation, of: seat)
+    let hasSeat = await withTaskCancellationHandler {
+      await reservation.value
+    } onCancel: {
+      reservation.cancel()
+    }
+    if hasSeat, !board.isCancelled(seat) {
+      start(source, item.key, identity, name, contentType, id)
+    } else if hasSeat {
+      seats.release(1)
+    }
+    // `cancel` may have come before the entry was in the journal, or before the upload was on the board.
+    if board.isCancelled(seat) { try await remove(name, id) }
   }
 
   /// The state of every upload from now on: at first of those that are running, then each change. Changes are kept until
   /// they are read. The sequence does not end by itself.
-  public func events() -> AsyncStream<BackgroundUpload> { board.listen() }
+  public func events() -> AsyncStream<BackgroundUpload> {
+    tryToOpen()
+    return board.listen()
+  }
 
   /// The uploads that have not ended, in no particular order.
   public var uploads: [BackgroundUpload] { board.uploads }
@@ -102,23 +117,9 @@ public final class BackgroundUploader: Sendable {
   /// Ends an upload, and deletes what the server has of it and its entry in the journal. Returns once this is done, or
   /// the server does not answer; then the server's part of the upload expires.
   public func cancel(_ name: BytePath) async throws(UploadError) {
-    let id = try await opening.value()
-    if let task = board.task(named: name) {
-      task.cancel()
-      await task.value
-    }
-    do {
-      let entries = try await journal.unfinished().filter { $0.destinationID == id && $0.intent.path == name }
-      for claim in try await journal.claim(entries: entries.map(\.id)) {
-        guard case .resume(let entry) = claim else { continue }
-        service.discardAll(of: key(of: entry))
-        let direct = Uploader(destination, transport: service.direct)
-        if let session = entry.session { await direct.discard(session) }
-        try await journal.remove([entry.id])
-      }
-    } catch {
-      throw UploadError(journal: error)
-    }
+    let id = try await destinationID()
+    board.cancelWaiting(name)
+    try await remove(name, id)
   }
 
   /// For `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. Calls `completionHandler` once, on the
@@ -127,6 +128,7 @@ public final class BackgroundUploader: Sendable {
   @MainActor @discardableResult
   public func handleEvents(identifier: String, completionHandler: @escaping () -> Void) -> Bool {
     if identifier != self.identifier { return false }
+    tryToOpen()
     let handler = MainActorHandler(completionHandler)
     service.wakeUp.handle(within: settings.handlerLimit) { [journal] in
       // Unstructured, because it is called from the system's callbacks.
@@ -139,58 +141,10 @@ public final class BackgroundUploader: Sendable {
     return true
   }
 
-  // MARK: What earlier processes have left
-
-  private func open() async -> Result<Int64, UploadError> {
-    do throws(UploadError) {
-      let service = service
-      let pieces = try await readingSource { _, _ throws(BlobError) in try service.spool.sweep() }
-      let running = await service.tasks.connect(service.registry)
-      for text in running where TaskLabel(text) == nil { service.tasks.cancel(text) }
-      service.registry.begin(running: running.compactMap { TaskLabel($0) }, pieces: pieces)
-      let id: Int64
-      do {
-        id = try await journal.destinationID(destination.journaled(overwrite: settings.overwrite))
-        goOn(with: try await journal.unfinished().filter { $0.destinationID == id && !$0.isLeftover }, id)
-      } catch {
-        throw UploadError(journal: error)
-      }
-      // Unstructured: the events may also come before that, or never.
-      Task { [settings, registry = service.registry] in
-        // Nothing cancels this task.
-        try? await Task.sleep(for: settings.settling)
-        registry.settle()
-      }
-      return .success(id)
-    } catch {
-      return .failure(error)
-    }
-  }
-
-  private func goOn(with entries: [JournalEntry], _ id: Int64) {
-    var known: Set<String> = []
-    for entry in entries {
-      let intent = entry.intent
-      let key = key(of: entry)
-      known.insert(key)
-      guard entry.state == .intent || entry.state == .open, let source = reopening(intent.source) else { continue }
-      seats.take(1)
-      start(source, key, intent.source, intent.path, intent.contentType, id)
-    }
-    // Uploads that the journal no longer has were cancelled, or are done.
-    for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
-    service.registry.dropOthers()
-  }
-
-  private func key(of entry: JournalEntry) -> String {
-    let intent = entry.intent
-    return TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
-  }
-
   // MARK: One upload
 
   /// Holds a seat, which is given back at the end.
-  private func start(
+  func start(
     _ source: any BlobSource, _ key: String, _ identity: BytePath, _ name: BytePath, _ contentType: String, _ id: Int64
   ) {
     let isNew = board.start(key, BackgroundUpload(name)) {

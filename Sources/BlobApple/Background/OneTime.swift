@@ -2,27 +2,51 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// A result that is set once, and for which any number of tasks wait.
+/// The result of work that must succeed once, and for which any number of tasks wait. After a failure it is tried again.
 final class OneTimeResult<Value: Sendable>: Sendable {
   private struct State {
     var result: Result<Value, UploadError>?
+    /// An attempt is under way.
+    var isRunning = false
     var waiting: [CheckedContinuation<Result<Value, UploadError>, Never>] = []
   }
   private let state = Mutex(State())
 
+  /// Returns whether the caller must make an attempt now, and call `set` with its result.
+  func begin() -> Bool {
+    state.withLock { state in
+      if case .success? = state.result { return false }
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+  }
+
+  /// The failure of the last attempt; nil: there was none, or the next one is under way.
+  var failure: UploadError? {
+    state.withLock { state in
+      guard !state.isRunning, case .failure(let error)? = state.result else { return nil }
+      return error
+    }
+  }
+
   func set(_ result: Result<Value, UploadError>) {
     let waiting = state.withLock { state in
       state.result = result
+      state.isRunning = false
       defer { state.waiting = [] }
       return state.waiting
     }
     for waiter in waiting { waiter.resume(returning: result) }
   }
 
+  /// Waits for the end of an attempt that is under way.
   func value() async throws(UploadError) -> Value {
     let result = await withCheckedContinuation { continuation in
       let result = state.withLock { state in
-        if state.result == nil { state.waiting.append(continuation) }
+        if state.isRunning || state.result == nil {
+          state.waiting.append(continuation)
+          return nil as Result<Value, UploadError>?
+        }
         return state.result
       }
       if let result { continuation.resume(returning: result) }

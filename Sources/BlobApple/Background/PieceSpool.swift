@@ -8,6 +8,8 @@ package final class PieceSpool: Sendable {
   package let folder: BytePath
   package let bound: Int64
   private let room: SpoolRoom
+  /// The pieces that have room. A running task of an earlier process may have lost its piece, and has none then.
+  private let pieces = Mutex<Set<TaskLabel>>([])
   /// Writes bytes to a descriptor, as `write(2)` does.
   private let write: @Sendable (Int32, UnsafeRawBufferPointer) -> Int
 
@@ -46,6 +48,7 @@ package final class PieceSpool: Sendable {
       if let label, size(of: path) == label.length {
         room.take(label.length ?? 0)
         pieces.append(label)
+        self.pieces.withLock { _ = $0.insert(label) }
       } else {
         path.withCString { _ = unlink($0) }
       }
@@ -89,6 +92,7 @@ package final class PieceSpool: Sendable {
       path.withCString { _ = unlink($0) }
       throw systemError(number, "rename a piece in the spool \(folder)")
     }
+    pieces.withLock { [label] in _ = $0.insert(label) }
     return label
   }
 
@@ -135,11 +139,11 @@ package final class PieceSpool: Sendable {
     return isSame && count == label.length && size(of: path(of: label)) == count
   }
 
-  /// Deletes a piece, and frees its room.
+  /// Deletes a piece, and frees its room if it has any.
   func remove(_ label: TaskLabel) {
     guard let length = label.length else { return }
     path(of: label).withCString { _ = unlink($0) }
-    release(length)
+    if pieces.withLock({ $0.remove(label) }) != nil { release(length) }
   }
 
   private func create() throws(BlobError) {

@@ -38,6 +38,8 @@ final class PieceTransport: Transport {
   /// The largest body in bytes.
   private let pieceBytes: Int64
   private let clock: DeferringClock
+  /// The source could not be read when it was tried last, and may be there again later.
+  private let isSourceLost = Atomic(false)
   /// Called with the offset in the source up to which bytes were sent. On any thread.
   private let sent: @Sendable (Int64) -> Void
 
@@ -57,6 +59,7 @@ final class PieceTransport: Transport {
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange
   ) async throws(TransportError) -> HTTPResponse {
     if let problem = request.problem(with: body) { throw problem }
+    if body != nil { await waitForSource() }
     if Task.isCancelled { throw cancelled(request) }
     let delay = clock.takeDelay()
     let label = TaskLabel(upload: upload, version: version, request, body: body)
@@ -178,6 +181,10 @@ final class PieceTransport: Transport {
         service.tasks.resume(data, task(label, request, after: .zero))
       case .failed(let error, _):
         if Task.isCancelled { throw cancelled(request) }
+        // The system has ended the task by itself, as when the user ends the app in the app switcher.
+        if error.code == .cancelled {
+          throw TransportError(.broken, error.message, cause: error.cause)
+        }
         throw error
       }
     }
@@ -186,6 +193,21 @@ final class PieceTransport: Transport {
   }
 
   // MARK: Reading
+
+  /// Waits for the pause after a failure of the source. The system cannot wait in place of this process, because it reads
+  /// no sources. While the app is suspended nothing happens; the app is not kept awake.
+  private func waitForSource() async {
+    guard isSourceLost.load(ordering: .relaxed), case let delay = clock.takeDelay(), delay > .zero
+    else { return }
+    service.wakeUp.leave()
+    // The callers find out by themselves whether the task was cancelled.
+    try? await Task.sleep(for: delay)
+    service.wakeUp.enter()
+  }
+
+  private func noteReading(_ error: BlobError?) {
+    isSourceLost.store(error?.code == .invalidated, ordering: .relaxed)
+  }
 
   private func prepared(
     _ request: HTTPRequest, _ prepare: @escaping Exchange.Preparation
@@ -205,7 +227,12 @@ final class PieceTransport: Transport {
       Outcome { () throws(BlobError) in try body(cancel) }
     }
     guard let outcome else { throw cancelled(request) }
-    do { return try outcome.get() } catch {
+    do throws(BlobError) {
+      let value = try outcome.get()
+      noteReading(nil)
+      return value
+    } catch {
+      noteReading(error)
       throw TransportError(
         error.code == .cancelled ? .cancelled : .source, "\(request.method) \(request.url): \(error.message)",
         cause: error)
@@ -232,8 +259,16 @@ extension PieceTransport: RequestsInFlight {
     let service = service
     for old in service.registry.pending(upload)
     where old.kind == .append && old.start == body.start && old.length == body.length {
-      let isSame = try await readingSource { cancel, _ throws(BlobError) in
-        try service.spool.has(body, as: old, cancel)
+      await waitForSource()
+      let isSame: Bool
+      do {
+        isSame = try await readingSource { cancel, _ throws(BlobError) in
+          try service.spool.has(body, as: old, cancel)
+        }
+        noteReading(nil)
+      } catch {
+        noteReading(error.cause as? BlobError)
+        throw error
       }
       if !isSame { service.discard(old) }
       return isSame

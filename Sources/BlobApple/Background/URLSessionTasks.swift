@@ -114,8 +114,9 @@
     private static func end(
       of task: URLSessionTask, _ content: [UInt8], _ error: (any Error)?
     ) -> BackgroundTaskEnd {
-      let asked = task.originalRequest?.url.flatMap { HTTPURL($0.absoluteString) }
-      let name = "\(task.originalRequest?.httpMethod ?? "request") \(asked.map { "\($0)" } ?? "")"
+      let asked = SentRequest(
+        task.originalRequest?.httpMethod, task.originalRequest?.url?.absoluteString)
+      let name = "\(asked)"
       if let error {
         let data = (error as NSError).userInfo[NSURLSessionUploadTaskResumeData] as? Data
         return .failed(TransportError(error, name), resumeData: data.map { Array($0) })
@@ -123,13 +124,13 @@
       guard let response = task.response as? HTTPURLResponse else {
         return .failed(TransportError(.badResponse, "\(name): no response of HTTP"), resumeData: nil)
       }
-      // Background sessions follow redirects without asking.
-      let answered = response.url.flatMap { HTTPURL($0.absoluteString) }
-      if let asked, let answered, asked.origin != answered.origin {
-        let error = TransportError(.badResponse, "\(name): it was redirected to \(answered.origin)")
+      let answered = SentRequest(task.currentRequest?.httpMethod, response.url?.absoluteString)
+      let head = HTTPHead(response)
+      let mayResume = task.taskDescription.flatMap { TaskLabel($0) }?.kind == .create
+      if let error = asked.problem(answeredAs: answered, head, mayResume: mayResume) {
         return .failed(error, resumeData: nil)
       }
-      return .response(HTTPResponse(head: HTTPHead(response), body: content))
+      return .response(HTTPResponse(head: head, body: content))
     }
   }
 

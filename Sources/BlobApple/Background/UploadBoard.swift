@@ -9,10 +9,17 @@ final class UploadBoard: Sendable {
     var progress: UploadProgress?
     var task: Task<Void, Never>?
   }
+  /// A call of `add` whose upload has not begun.
+  fileprivate struct Seat {
+    var name: BytePath
+    var reservation: Task<Bool, Never>?
+    var isCancelled = false
+  }
   fileprivate struct State {
     var running: [String: Running] = [:]
     var listeners: [Int: AsyncStream<BackgroundUpload>.Continuation] = [:]
     var last = 0
+    var seats: [Int: Seat] = [:]
   }
   private let state = Mutex(State())
 
@@ -35,6 +42,44 @@ final class UploadBoard: Sendable {
   func task(named name: BytePath) -> Task<Void, Never>? {
     state.withLock { $0.running.values.first { $0.upload.name == name }?.task }
   }
+
+  // MARK: Uploads that have not begun
+
+  /// An upload is about to wait for the end of another one. Returns its number, for the following calls.
+  func waitForSeat(_ name: BytePath) -> Int {
+    state.withLock { state in
+      state.last += 1
+      state.seats[state.last] = Seat(name: name)
+      return state.last
+    }
+  }
+
+  /// `reservation` ends with true once there is a seat, or with false when it is cancelled.
+  func setReservation(_ reservation: Task<Bool, Never>, of number: Int) {
+    let isCancelled = state.withLock { state in
+      state.seats[number]?.reservation = reservation
+      return state.seats[number]?.isCancelled ?? false
+    }
+    if isCancelled { reservation.cancel() }
+  }
+
+  /// Cancels the uploads with this name that have not begun.
+  func cancelWaiting(_ name: BytePath) {
+    let reservations = state.withLock { state in
+      let numbers = state.seats.filter { $0.value.name == name }.map(\.key)
+      for number in numbers { state.seats[number]?.isCancelled = true }
+      return numbers.compactMap { state.seats[$0]?.reservation }
+    }
+    for reservation in reservations { reservation.cancel() }
+  }
+
+  func isCancelled(_ number: Int) -> Bool {
+    state.withLock { $0.seats[number]?.isCancelled ?? false }
+  }
+
+  func stopWaiting(_ number: Int) { state.withLock { $0.seats[number] = nil } }
+
+  // MARK: Changes
 
   func follow(_ key: String, _ progress: UploadProgress) { state.withLock { $0.running[key]?.progress = progress } }
 

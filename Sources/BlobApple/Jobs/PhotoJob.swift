@@ -13,7 +13,7 @@ public struct PhotoJob: Sendable, Hashable {
   }
   /// The job's `localIdentifier`.
   public let id: String
-  /// The URL of its destination.
+  /// The URL of its destination; empty: the system does not tell it. Such a job is acknowledged once it has ended.
   public let url: String
   /// What the system reports of the job.
   public let state: State

@@ -6,6 +6,7 @@ protocol PhotoJobLedger: Sendable {
   func job(at url: String) async throws(JournalError) -> JournalJob?
   func keep(_ job: JournalJob) async throws(JournalError)
   func openJobs() async throws(JournalError) -> [JournalJob]
+  func waitingJobs() async throws(JournalError) -> [JournalJob]
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String?
   func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError)
   func unsettle(_ asset: String) async throws(JournalError)
@@ -30,6 +31,7 @@ actor UnopenedJournal: PhotoJobLedger {
   func job(at url: String) async throws(JournalError) -> JournalJob? { try await opened().job(at: url) }
   func keep(_ job: JournalJob) async throws(JournalError) { try await opened().keep(job) }
   func openJobs() async throws(JournalError) -> [JournalJob] { try await opened().openJobs() }
+  func waitingJobs() async throws(JournalError) -> [JournalJob] { try await opened().waitingJobs() }
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String? {
     try await opened().settledVersion(of: asset, at: folder)
   }

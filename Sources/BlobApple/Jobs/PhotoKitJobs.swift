@@ -30,13 +30,19 @@
       if #available(iOS 26.5, *) {
         for job in Self.fetch(.process) { found[job.localIdentifier] = job }
       }
-      return found.values.compactMap { job in
-        guard let url = job.destination.url else { return nil }
+      return found.values.map { job in
+        let request = Self.destination(of: job)
         return PhotoJob(
-          id: job.localIdentifier, url: url.absoluteString,
+          id: job.localIdentifier, url: request?.url?.absoluteString ?? "",
           state: Self.state(job, mayRetry: mayRetry.contains(job.localIdentifier)),
-          field: { job.destination.value(forHTTPHeaderField: $0) })
+          field: { request?.value(forHTTPHeaderField: $0) })
       }
+    }
+
+    /// nil: the job has none. PhotoKit declares that it always has one, and some on devices do not; Swift's import of the
+    /// property would trap.
+    private static func destination(of job: PHAssetResourceUploadJob) -> URLRequest? {
+      job.value(forKey: "destination") as? URLRequest
     }
 
     private static func state(_ job: PHAssetResourceUploadJob, mayRetry: Bool) -> PhotoJob.State {

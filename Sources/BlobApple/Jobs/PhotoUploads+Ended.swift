@@ -11,6 +11,10 @@ extension PhotoUploads {
       // It was registered for another journal. Its room is needed, and what it sent is not known here.
       return job.state == .underWay ? false : try acknowledge(job)
     }
+    // Its registration was reported as failed.
+    if row.state == .waiting, job.version == row.version, job.version != nil {
+      row.state = .registering
+    }
     switch job.state {
     case .underWay:
       if row.state == .registering {
@@ -19,15 +23,16 @@ extension PhotoUploads {
       }
       return false
     case .succeeded:
+      evidence.succeeded += 1
       try await recordSuccess(of: job, &row)
       return try acknowledge(job)
     // Another version has taken its place, because the job was believed to be lost.
     case .failed where job.version != nil && row.version != nil && job.version != row.version:
       return try acknowledge(job)
     case .failed(let reason, let mayRetry):
-      if row.isOpen, mayRetry, row.state == .retrying || row.attempts < 2 {
+      if row.isOpen, mayRetry, row.state == .retrying || row.attempts % 2 == 1 {
         if row.state != .retrying {
-          (row.state, row.attempts, row.error) = (.retrying, 2, reason)
+          (row.state, row.attempts, row.error) = (.retrying, row.attempts + 1, reason)
           if row.done == Self.overtaken { row.done = JournalJob.unknownVersion }
           try await keep(row)
         }
@@ -43,14 +48,15 @@ extension PhotoUploads {
           case .limit: throw .stopped
           case .gone: return true
           // Another job takes its place.
-          case .failed: (row.state, row.attempts, row.error) = (.idle, 1, "\(reason); then \(error)")
+          case .failed:
+            (row.state, row.attempts, row.error) = (.idle, row.attempts - 1, "\(reason); then \(error)")
           }
         }
         try await keep(row)
         return try acknowledge(job)
       }
       if row.isOpen {
-        (row.state, row.error) = (.refused, reason)
+        giveUpOrWait(&row, since: reason, whileOthersArrive: evidence.succeeded > 0)
         try await keep(row)
       } else if row.state == .idle, job.version != nil, job.version == row.done {
         // An earlier job for this version has succeeded. If a third one has replaced that file since, this one has not
@@ -80,7 +86,7 @@ extension PhotoUploads {
       } else {
         (row.done, row.version, row.state, row.attempts, row.error) = (row.version, nil, .idle, 0, nil)
       }
-    case .refused:
+    case .refused, .waiting:
       // What was refused, perhaps because of this file, replaces it.
       if isExpected {
         (row.done, row.version, row.state, row.attempts, row.error) = (row.version, nil, .idle, 0, nil)
@@ -110,7 +116,7 @@ extension PhotoUploads {
       // It needs no acknowledgement.
       case .gone: break
       case .failed:
-        failures.reason = failures.reason ?? "\(error)"
+        evidence.reason = evidence.reason ?? "\(error)"
         return false
       }
     }

@@ -19,9 +19,11 @@
     /// system calls it on until the run has ended; `terminate` ends it early.
     public nonisolated func processAndWait() -> PHBackgroundResourceUploadProcessingResult {
       let outcome = Monitor(Outcome?.none)
+      // The run has begun before its task has.
+      let number = beginRun()
       // Nothing else can wait for an asynchronous function here. The task ends with the run.
       Task { [self] in
-        let ended = await run()
+        let ended = await run(as: number)
         outcome.update { $0 = ended }
       }
       return Self.result(outcome.wait { $0 })

@@ -1,22 +1,65 @@
 import BlobUpload
 
+// Decides whether a photo is at fault, or the server or the photo library.
 extension PhotoUploads {
-  /// Calls of a run that have failed for no known reason: that of one file or job, or one that all have in common.
-  struct Failures {
-    /// The first one.
+  /// What the calls of a run, and the jobs that have ended before it, show.
+  struct Evidence {
+    /// The first call that has failed and concerns no photo.
     var reason: String?
-    /// Jobs whose registration failed.
-    var jobs: [JournalJob] = []
+    /// Jobs whose registration failed in this run, and the reason of the first one.
+    var unregistered: [JournalJob] = []
+    var registrationError: String?
     var registered = 0
+    var succeeded = 0
+    /// Photos wait since they have failed, and none has arrived since.
+    var isOutage = false
 
-    static let mostJobs = 32
+    /// A run ends after this many registrations that have failed.
+    static let mostUnregistered = 32
+    /// Photos that have failed, without a success since: more photos would fail as well.
+    static let outageFrom = 3
   }
 
-  /// Where other jobs were registered in the same run, the failures are those of the files: they count as lost jobs, and
-  /// so come to an end. Otherwise all is tried again.
-  func countFailures() async throws(Interruption) {
-    if failures.registered == 0 { return }
-    for job in failures.jobs { try await keep(job) }
-    failures.jobs = []
+  /// A job and its retry are two attempts. Without a success of another photo, this many come to nothing in a week or two.
+  private static let mostAttempts = 28
+
+  /// The photo of `row` has failed again. While others arrive, it is at fault itself after a job and its retry. Otherwise
+  /// the server may be off, and it is tried again later, a limited number of times.
+  func giveUpOrWait(_ row: inout JournalJob, since reason: String?, whileOthersArrive: Bool) {
+    row.error = reason
+    let isGivenUp = whileOthersArrive ? row.attempts >= 2 : row.attempts >= Self.mostAttempts
+    row.state = isGivenUp ? .refused : .waiting
+  }
+
+  /// Whether a photo that waits is tried in this run. The pause grows from ten minutes to a day.
+  func isDue(_ row: JournalJob) -> Bool {
+    let pause = min(600 << Int64(min(max(0, row.attempts / 2 - 1), 10)), 86_400)
+    let (age, overflow) = now().subtractingReportingOverflow(row.updated)
+    // The clock may have been wrong, and then the time since tells nothing.
+    return overflow || age.magnitude >= UInt64(pause)
+  }
+
+  /// After a success, all photos that wait are tried again at once. Otherwise finds out whether there is an outage.
+  func lookAtWaiting() async throws(Interruption) {
+    let waiting = try await note { () throws(JournalError) in try await ledger.waitingJobs() }
+    if evidence.succeeded == 0 {
+      evidence.isOutage = waiting.count >= Evidence.outageFrom
+      return
+    }
+    for var row in waiting {
+      try checkTermination()
+      row.state = .idle
+      try await keep(row)
+    }
+  }
+
+  /// Gives up the photos that could not be registered while others could.
+  func judgeUnregistered() async throws(Interruption) {
+    guard evidence.registered > 0 || evidence.succeeded > 0 else { return }
+    for var row in evidence.unregistered where row.attempts >= 2 {
+      giveUpOrWait(&row, since: row.error, whileOthersArrive: true)
+      try await keep(row)
+    }
+    evidence.unregistered.removeAll { $0.attempts >= 2 }
   }
 }

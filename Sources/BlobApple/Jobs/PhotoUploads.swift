@@ -6,16 +6,20 @@ import Synchronization
 
 /// Keeps the system's background uploader busy with the photos that are not at the destination yet.
 ///
-/// An extension calls `run` each time the system calls it. It records what has ended, retries a failed job once and then
-/// gives it up with a reason, and registers as many jobs as the system takes, oldest photos first. What was sent is never
+/// An extension calls `run` each time the system calls it. It records what has ended, retries a failed job once, and
+/// registers as many jobs as the system takes, oldest photos first. What was sent is never
 /// sent again, unless the photo was edited. All of it is in the journal before the system is asked, so the extension may
 /// be killed at any moment: the next run goes on.
+///
+/// A photo whose job and retry have failed while others arrived is given up with a reason. While none arrives, the server
+/// may be off: such photos wait, and after some of them a run registers one more only, until one arrives.
 public actor PhotoUploads {
   /// How a run has ended.
   public enum Outcome: Sendable, Hashable {
     /// Every photo was sent or given up. `Journal.refusedJobs` has those that were given up.
     case completed
-    /// Jobs are under way, or there is more to register.
+    /// Jobs are under way, there is more to register, or photos that have failed are tried again later:
+    /// `Journal.waitingJobs` has these.
     case processing
     /// The journal or the photo library cannot be used now.
     case failed(String)
@@ -27,12 +31,15 @@ public actor PhotoUploads {
   let destination: PhotoJobDestination
   let ledger: any PhotoJobLedger
   let system: any PhotoJobSystem
-  private let plan: AssetPlan
-  private let now: @Sendable () -> Int64
+  let plan: AssetPlan
+  let now: @Sendable () -> Int64
   private let patience: Int64
-  private let isTerminated = Atomic(false)
-  private var isRunning = false
-  var failures = Failures()
+  /// Runs that were begun, and the last of those that `terminate` ends.
+  private let begun = Atomic(0)
+  private let terminated = Atomic(0)
+  /// The number of the run that is under way; nil: none is.
+  private var running: Int?
+  var evidence = Evidence()
 
   /// The journal is opened by the first run.
   /// - Parameters:
@@ -63,19 +70,23 @@ public actor PhotoUploads {
     plan = AssetPlan(edits)
   }
 
-  /// Ends the run that is under way before its next step; without one, the next run. It may be called on any thread, and
+  /// Ends the run that is under way before its next step; a later run is not affected. It may be called on any thread, and
   /// does not wait.
-  public nonisolated func terminate() { isTerminated.store(true, ordering: .releasing) }
+  public nonisolated func terminate() {
+    terminated.store(begun.load(ordering: .acquiring), ordering: .releasing)
+  }
 
   /// Never throws: a journal that cannot be written, for one, is `.failed`. What was registered before stays registered.
-  public func run() async -> Outcome {
+  public nonisolated func run() async -> Outcome { await run(as: beginRun()) }
+
+  /// From here on `terminate` ends the run with this number.
+  nonisolated func beginRun() -> Int { begun.add(1, ordering: .acquiringAndReleasing).newValue }
+
+  func run(as number: Int) async -> Outcome {
     // The system may call again before it knows that the last call has ended.
-    if isRunning { return .processing }
-    isRunning = true
-    defer {
-      isRunning = false
-      isTerminated.store(false, ordering: .releasing)
-    }
+    if running != nil { return .processing }
+    running = number
+    defer { running = nil }
     do throws(Interruption) {
       return try await pass()
     } catch {
@@ -94,7 +105,7 @@ public actor PhotoUploads {
   }
 
   private func pass() async throws(Interruption) -> Outcome {
-    failures = Failures()
+    evidence = Evidence()
     let jobs = try ask { () throws(PhotoJobError) in try system.jobs() }
     var occupied: [String: Int] = [:]
     // Jobs that are acknowledged make room for those that are retried.
@@ -102,20 +113,25 @@ public actor PhotoUploads {
       try checkTermination()
       if try await !settle(job) { occupied[Self.key(job), default: 0] += 1 }
     }
+    try await lookAtWaiting()
     try await recover(occupied)
     let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
     let unlisted = open.count { occupied[$0.url] == nil }
+    let room = system.limit - occupied.values.reduce(0, +) - unlisted
     let isFilled: Bool
     do throws(Interruption) {
-      isFilled = try await fill(system.limit - occupied.values.reduce(0, +) - unlisted, occupied)
+      isFilled = try await fill(evidence.isOutage ? min(1, room) : room, occupied)
     } catch {
-      try await countFailures()
+      try await judgeUnregistered()
       throw error
     }
-    try await countFailures()
-    if let reason = failures.reason, failures.registered == 0 { return .failed(reason) }
+    try await judgeUnregistered()
+    let reason =
+      evidence.reason ?? (evidence.unregistered.isEmpty ? nil : evidence.registrationError)
+    if let reason, evidence.registered == 0, occupied.isEmpty { return .failed(reason) }
     let left = try await note { () throws(JournalError) in try await ledger.openJobs() }
-    return isFilled && left.isEmpty && occupied.isEmpty ? .completed : .processing
+    let isDone = isFilled && left.isEmpty && occupied.isEmpty && evidence.unregistered.isEmpty
+    return isDone ? .completed : .processing
   }
 
   private static func rank(_ job: PhotoJob) -> Int {
@@ -137,13 +153,12 @@ public actor PhotoUploads {
       if !system.listsJobsUnderWay, mayBeUnderWay(row) { continue }
       switch row.state {
       // The extension ended before it had registered the job.
-      case .registering: row.attempts -= 1
-      case _ where row.attempts < 2: break
+      case .registering: (row.state, row.attempts) = (.idle, row.attempts - 1)
+      case _ where row.attempts % 2 == 1: row.state = .idle
       default:
-        row.error = (row.error.map { "\($0); then " } ?? "") + "the system lost or cancelled the job"
-        row.state = .refused
+        let reason = (row.error.map { "\($0); then " } ?? "") + "the system lost or cancelled the job"
+        giveUpOrWait(&row, since: reason, whileOthersArrive: evidence.succeeded > 0)
       }
-      if row.state != .refused { row.state = .idle }
       try await keep(row)
     }
   }
@@ -154,120 +169,10 @@ public actor PhotoUploads {
     return !overflow && age.magnitude < UInt64(max(0, patience))
   }
 
-  // MARK: New jobs
-
-  /// Registers up to `room` jobs. Returns whether no further photo waits for one.
-  private func fill(_ room: Int, _ occupied: [String: Int]) async throws(Interruption) -> Bool {
-    var room = room
-    let next = try ask { () throws(PhotoJobError) in try system.assets() }
-    while case let page = next(), !page.isEmpty {
-      for asset in page where try await !isSettled(asset) {
-        try checkTermination()
-        guard try await fill(&room, with: asset, occupied) else { return false }
-      }
-    }
-    return true
-  }
-
-  private func isSettled(_ asset: PhotoAsset) async throws(Interruption) -> Bool {
-    try await note { () throws(JournalError) in
-      try await ledger.settledVersion(of: asset.id, at: destination.folder.text) == asset.version
-    }
-  }
-
-  /// Returns false when there is no room for a file of this asset.
-  private func fill(
-    _ room: inout Int, with asset: PhotoAsset, _ occupied: [String: Int]
-  ) async throws(Interruption) -> Bool {
-    guard let resources = try unlessGone({ () throws(PhotoJobError) in try system.resources(of: asset) }) else {
-      return true
-    }
-    var isSettled = plan.isWhole(resources)
-    for item in plan.items(of: resources) {
-      let resource = resources[item.index]
-      let source = Self.source(asset, resource)
-      guard let (url, row) = try await place(asset, item.name, source), !row.isSettled(asset.version) else { continue }
-      isSettled = false
-      if row.isOpen || occupied[row.url] != nil { continue }
-      if room <= 0 { return false }
-      try checkTermination()
-      if try await register(resource, asset, url, row) { room -= 1 }
-    }
-    if isSettled {
-      try await note { () throws(JournalError) in
-        try await ledger.settle(asset.id, asset.version, at: destination.folder.text)
-      }
-    }
-    return true
-  }
-
-  /// Names a file of an asset in the ledger.
-  private static func source(_ asset: PhotoAsset, _ resource: AssetResource) -> String {
-    let number = resource.ordinal == 0 ? "" : "\n\(resource.ordinal)"
-    return "\(asset.id)\n\(resource.kind?.rawValue ?? 0)\n\(resource.filename)\(number)"
-  }
-
-  /// The asset in such a name.
-  static func asset(ofSource source: String) -> String { String(source.prefix { $0 != "\n" }) }
-
-  /// The URL for a file, and what is known of it. nil: other files have all its URLs.
-  private func place(
-    _ asset: PhotoAsset, _ name: String, _ source: String
-  ) async throws(Interruption) -> (HTTPURL, JournalJob)? {
-    for url in destination.urls(asset, name) {
-      let known = try await note { () throws(JournalError) in try await ledger.job(at: url.text) }
-      let row = known ?? JournalJob(url.text, source: source)
-      if row.source == source { return (url, row) }
-    }
-    return nil
-  }
-
-  /// Returns whether the job takes up room.
-  private func register(
-    _ resource: AssetResource, _ asset: PhotoAsset, _ url: HTTPURL, _ before: JournalJob
-  ) async throws(Interruption) -> Bool {
-    guard
-      let request = destination.request(
-        url, version: asset.version, created: asset.created, replaces: before.done != nil)
-    else {
-      throw .failed("\(url) is not below \(destination.folder)")
-    }
-    var row = before
-    if row.done == Self.overtaken { row.done = JournalJob.unknownVersion }
-    if row.version != asset.version { (row.version, row.attempts, row.error) = (asset.version, 0, nil) }
-    row.attempts += 1
-    row.state = .registering
-    try await keep(row)
-    do throws(PhotoJobError) {
-      try system.create(resource, of: asset, to: request)
-    } catch {
-      switch error.code {
-      // The system may have the job all the same; the next run finds out. The other photos do not wait for that.
-      case .failed:
-        (row.state, row.error) = (.registered, "\(error)")
-        failures.reason = failures.reason ?? "\(error)"
-        failures.jobs.append(row)
-        if failures.jobs.count == Failures.mostJobs { throw .failed("\(error)") }
-        return false
-      case .limit:
-        try await keep(before)
-        throw .stopped
-      case .gone:
-        (row.state, row.error) = (.refused, "\(error)")
-        try await keep(row)
-        return false
-      }
-    }
-    failures.registered += 1
-    row.state = .registered
-    try await keep(row)
-    return true
-  }
-
   // MARK: Steps
 
   func checkTermination() throws(Interruption) {
-    if isTerminated.load(ordering: .acquiring) { throw .stopped }
+    if let running, running <= terminated.load(ordering: .acquiring) { throw .stopped }
   }
 
   func keep(_ row: JournalJob) async throws(Interruption) {

@@ -15,6 +15,8 @@ public struct JournalJob: Sendable, Hashable {
     case retrying = 3
     /// `version` was given up, for the reason in `error`.
     case refused = 4
+    /// `version` has failed, for the reason in `error`, and is tried again later.
+    case waiting = 5
   }
   /// The URL at which the bytes will be found, without credentials.
   public let url: String
@@ -23,7 +25,7 @@ public struct JournalJob: Sendable, Hashable {
   /// The version that was sent last, whole; nil: none was. `unknownVersion`: one of several was, and not the newest for
   /// certain.
   public var done: String?
-  /// The version that is under way, or was given up; nil: none.
+  /// The version that is under way, has failed, or was given up; nil: none.
   public var version: String?
   /// How far the job is.
   public var state: State
@@ -80,6 +82,11 @@ extension Journal {
   /// All jobs that were given up, the latest first.
   public func refusedJobs() throws(JournalError) -> [JournalJob] {
     try read { store throws(SQLiteError) in try store.refusedJobs() }
+  }
+
+  /// All jobs that have failed and are tried again later, the latest first.
+  public func waitingJobs() throws(JournalError) -> [JournalJob] {
+    try read { store throws(SQLiteError) in try store.waitingJobs() }
   }
 
   /// The version of an asset whose every file was sent to this folder or given up; nil: there is none.

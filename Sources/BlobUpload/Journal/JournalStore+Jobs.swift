@@ -34,6 +34,10 @@ extension JournalStore {
     try jobs(database.statement("SELECT * FROM job WHERE state = 4 ORDER BY updated DESC, url"))
   }
 
+  func waitingJobs() throws(SQLiteError) -> [JournalJob] {
+    try jobs(database.statement("SELECT * FROM job WHERE state = 5 ORDER BY updated DESC, url"))
+  }
+
   func settledVersion(of asset: String, at folder: String) throws(SQLiteError) -> String? {
     let select = try database.statement("SELECT version FROM settled WHERE folder = ?1 AND asset = ?2")
     try select.bind(1, folder)

@@ -1,0 +1,119 @@
+import BlobUpload
+import Blobs
+
+/// The steps at the launch of a `BackgroundUploader` that must not be repeated.
+struct OpeningSteps {
+  /// The pieces that were found in the spool, once it was read.
+  var pieces: [TaskLabel]?
+  /// The system's session exists, of which there may be one only.
+  var isConnected = false
+}
+
+// What earlier processes have left.
+extension BackgroundUploader {
+  /// Why the uploads of earlier launches cannot go on, for example a spool or a journal that cannot be read while the device
+  /// is locked; nil: they can, or are about to. `add`, `cancel`, `events` and `handleEvents` try again.
+  public var problem: UploadError? { opening.failure }
+
+  /// Begins to take over what earlier processes have left, unless that was done or is under way.
+  func tryToOpen() {
+    guard opening.begin() else { return }
+    service.wakeUp.enter()
+    // Unstructured, because the system may launch the app only to deliver events, and nobody calls a method then.
+    Task {
+      await opening.set(open())
+      service.wakeUp.leave()
+    }
+  }
+
+  /// The id of the destination in the journal, once everything that earlier processes left is known.
+  func destinationID() async throws(UploadError) -> Int64 {
+    tryToOpen()
+    return try await opening.value()
+  }
+
+  private func open() async -> Result<Int64, UploadError> {
+    do throws(UploadError) {
+      try await connect()
+      let id: Int64
+      let entries: [JournalEntry]
+      do {
+        id = try await journal.destinationID(destination.journaled(overwrite: settings.overwrite))
+        entries = try await journal.unfinished().filter { $0.destinationID == id && !$0.isLeftover }
+      } catch {
+        throw UploadError(journal: error)
+      }
+      goOn(with: entries, id)
+      // Unstructured: the events may also come before that, or never.
+      Task { [settings, registry = service.registry] in
+        // Nothing cancels this task.
+        try? await Task.sleep(for: settings.settling)
+        registry.settle()
+      }
+      return .success(id)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// Reads the spool, and receives the system's events from then on.
+  private func connect() async throws(UploadError) {
+    let pieces: [TaskLabel]
+    if let found = opened.withLock({ $0.pieces }) {
+      pieces = found
+    } else {
+      pieces = try await readingSource { [service] _, _ throws(BlobError) in
+        try service.spool.sweep()
+      }
+      opened.withLock { $0.pieces = pieces }
+    }
+    if opened.withLock({ $0.isConnected }) { return }
+    let running = await service.tasks.connect(service.registry)
+    for text in running where TaskLabel(text) == nil { service.tasks.cancel(text) }
+    service.registry.begin(running: running.compactMap { TaskLabel($0) }, pieces: pieces)
+    opened.withLock { $0.isConnected = true }
+  }
+
+  private func goOn(with entries: [JournalEntry], _ id: Int64) {
+    var known: Set<String> = []
+    for entry in entries {
+      let intent = entry.intent
+      let key = key(of: entry)
+      known.insert(key)
+      guard entry.state == .intent || entry.state == .open, let source = reopening(intent.source)
+      else { continue }
+      seats.take(1)
+      start(source, key, intent.source, intent.path, intent.contentType, id)
+    }
+    // Uploads that the journal no longer has were cancelled, or are done.
+    for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
+    service.registry.dropOthers()
+  }
+
+  private func key(of entry: JournalEntry) -> String {
+    let intent = entry.intent
+    return TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
+  }
+
+  /// Ends an upload, and deletes what the server and the journal have of it.
+  func remove(_ name: BytePath, _ id: Int64) async throws(UploadError) {
+    if let task = board.task(named: name) {
+      task.cancel()
+      await task.value
+    }
+    do {
+      let entries = try await journal.unfinished().filter {
+        $0.destinationID == id && $0.intent.path == name
+      }
+      for claim in try await journal.claim(entries: entries.map(\.id)) {
+        guard case .resume(let entry) = claim else { continue }
+        service.discardAll(of: key(of: entry))
+        let direct = Uploader(destination, transport: service.direct)
+        if let session = entry.session { await direct.discard(session) }
+        try await journal.remove([entry.id])
+      }
+    } catch {
+      throw UploadError(journal: error)
+    }
+  }
+}
