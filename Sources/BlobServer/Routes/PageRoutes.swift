@@ -46,7 +46,7 @@ enum PageRoutes {
   }
 
   private static let form = """
-    <form method="post" enctype="multipart/form-data"><p><label>Send files here, \(FormReceiver.mostFiles) at most:
+    <form method="post" enctype="multipart/form-data"><p><label>Send files here, \(FormEntries.mostFiles) at most:
     <input type="file" name="file" multiple required></label> <button>Send</button></p></form>
 
     """
