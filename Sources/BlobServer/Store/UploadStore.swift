@@ -96,8 +96,9 @@ package protocol UploadStore: Sendable {
   func complete() -> [UploadRecord]
 
   /// Uses the folder or disk that has taken the place of the one that was opened, for example a card that was inserted
-  /// again. Unfinished uploads of the old one are lost. Returns lines for the operator; empty: nothing has changed. Blocks
-  /// as long as the file system does.
+  /// again. Unfinished uploads of the old one are lost. As long as there is none that can be served, the store stays in the
+  /// folder that was opened. Returns lines for the operator; empty: nothing has changed. Blocks as long as the file
+  /// system does.
   func lookAgain() -> [String]
 
   /// Interrupts running comparisons, which then throw 503; their uploads stay resumable.
