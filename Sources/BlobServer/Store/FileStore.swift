@@ -164,19 +164,6 @@ extension FileStore {
     return OpenItem(item: item, file: file)
   }
 
-  package func list(_ path: ServedPath) throws(ServerError) -> [StoredEntry] {
-    let folder = try root.folder(path)
-    var entries: [StoredEntry] = []
-    for name in try folder.names().sorted() where name.bytes.first != UInt8(ascii: ".") {
-      if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
-      // If the entry was deleted meanwhile, or cannot be accessed any more, it is left out.
-      guard let status = try? folder.status(name) else { continue }
-      let item = StoredItem(status)
-      if item.isFolder || status.isFile { entries.append(StoredEntry(name: name, item: item)) }
-    }
-    return entries
-  }
-
   package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
     let folder = try root.folder(path.parent)
     try quota.changing { () throws(ServerError) in
