@@ -122,6 +122,7 @@ package final class MultipartParser {
       if byte == 10, count == 2 || (count >= 4 && head[count - 4] == 13 && head[count - 3] == 10) {
         state = .content
         matched = 0
+        defer { head = [] }
         return try MultipartHead(head)
       }
       if head.count >= limits.head {

@@ -111,11 +111,15 @@ struct Call: Sendable {
 struct RequestTarget: Sendable {
   /// Percent-encoded, without the query.
   let path: [UInt8]
+  /// Percent-encoded, without the question mark; empty: there is none.
+  let query: [UInt8]
   /// Only present in absolute form.
   let authority: String?
 
   init(_ bytes: [UInt8]) throws(ServerError) {
-    var path = bytes.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    let whole = bytes.prefix { $0 != UInt8(ascii: "#") }
+    var path = whole.prefix { $0 != UInt8(ascii: "?") }
+    query = Array(whole.dropFirst(path.count + 1))
     var authority: String?
     let text = String(decoding: path.prefix(8), as: UTF8.self).lowercased()
     for scheme in ["http://", "https://"] where text.hasPrefix(scheme) {

@@ -92,6 +92,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var problem: String?
   /// Additional header fields of the response.
   package var headers: HTTPHeaders = [:]
+  /// The system's error number; nil if the error is not the system's.
+  package var systemError: Int32?
   /// The client sent more bytes than the upload's length.
   package var isPastLength = false
   /// The limit of unfinished uploads is reached.

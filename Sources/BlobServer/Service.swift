@@ -14,6 +14,8 @@ final class Service: Sendable {
   /// client has read it.
   private let pages = Allowance(64)
   private let pageBytes = Allowance(64 << 20)
+  /// Limits what is kept of all forms until their responses have been sent, in bytes.
+  let formBytes = Allowance(64 << 20)
   private let tidying = PeriodicTask()
   private let watching = PeriodicTask()
   static let workerThreads = 8

@@ -18,17 +18,7 @@ final class Uploads: Sendable {
   private struct State {
     struct Reference { weak var upload: Upload? }
     var live: [UploadID: Reference] = [:]
-    /// The outcome of recent uploads that the store does not know: finished in one request (a value), or gone (nil).
-    var memory: [UploadID: SavedUpload?] = [:]
-    var order: [UploadID] = []
-
-    mutating func remember(_ id: UploadID, _ finished: SavedUpload?) {
-      if memory.updateValue(finished, forKey: id) == nil { order.append(id) }
-      if order.count > 2048 {
-        for id in order.prefix(1024) { memory[id] = nil }
-        order.removeFirst(1024)
-      }
-    }
+    var recent = RecentUploads()
   }
   private let state = Mutex(State())
   /// The number of uploads whose first record is being written: the store does not count them yet.
@@ -74,11 +64,11 @@ final class Uploads: Sendable {
   func find(_ id: UploadID) throws(ServerError) -> Found {
     try state.withLock { (state) throws(ServerError) in
       if let upload = state.live[id]?.upload { return .unfinished(upload) }
-      if let known = state.memory[id] {
+      if let known = state.recent[id] {
         guard let known else { throw ServerError(410, "the upload has expired or was terminated") }
         if try store.isStillPublished(known.record) { return .finished(known) }
         store.delete(id)
-        state.remember(id, nil)
+        state.recent.remember(id, nil)
         throw ServerError(410, "the upload is gone: its file is not the one any more that it was published as")
       }
       let found: SavedUpload?
@@ -86,7 +76,7 @@ final class Uploads: Sendable {
         found = try store.load(id)
       } catch {
         // The store has deleted it. The next request for it gets the same error, as after a restart of the server.
-        if error.status == 410 { state.remember(id, nil) }
+        if error.status == 410 { state.recent.remember(id, nil) }
         throw error
       }
       guard let saved = found else { throw ServerError(404, "no such upload") }
@@ -130,7 +120,7 @@ final class Uploads: Sendable {
   func forget(_ id: UploadID) {
     state.withLock { state in
       state.live[id] = nil
-      state.remember(id, nil)
+      state.recent.remember(id, nil)
     }
   }
 
@@ -153,7 +143,7 @@ final class Uploads: Sendable {
     }
     state.withLock { state in
       state.live[record.id] = nil
-      state.remember(record.id, finished)
+      state.recent.remember(record.id, finished)
     }
   }
 
@@ -278,7 +268,7 @@ extension Uploads {
       record: record, offset: record.length ?? 0, isFinished: true, expires: wallClock().addingClamped(expire))
     state.withLock { state in
       state.live[record.id] = nil
-      state.remember(record.id, saved)
+      state.recent.remember(record.id, saved)
     }
   }
 }

@@ -151,6 +151,16 @@ extension StoreCheck {
     try require(names == ["B", "a", "a-", "a.d", "b", "ä"], "listed: \(names)")
     try require(entries.filter(\.item.isFolder).map(\.name) == ["a.d"], "other folders are listed")
     try require(entries.last?.item.length == 2, "the length is \(entries.last?.item.length ?? -1)")
+    for limit in 1...7 {
+      var (parts, start): ([BytePath], BytePath?) = ([], nil)
+      repeat {
+        let page = try store.list(.root, after: start, atMost: limit)
+        try require(page.entries.count <= limit && page.isFirst == (start == nil), "a part has too many entries")
+        parts += page.entries.map(\.name)
+        start = page.next
+      } while start != nil
+      try require(parts == entries.map(\.name), "parts of \(limit): \(parts)")
+    }
   }
 
   static func removes(_ exam: StoreCheckContext) throws {

@@ -112,6 +112,11 @@ final class StoreCheckContext: Sendable {
 }
 
 extension UploadStore {
+  /// The first thousand entries of a folder.
+  func list(_ folder: ServedPath) throws(ServerError) -> [StoredEntry] {
+    try list(folder, after: nil, atMost: 1000).entries
+  }
+
   /// A reception to which these bytes were appended in pieces.
   func receive(_ bytes: [UInt8], piece: Int = 100_000) throws -> any Reception {
     let reception = try begin(length: Int64(bytes.count))

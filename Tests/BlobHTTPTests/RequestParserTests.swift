@@ -105,6 +105,8 @@ struct RequestParserTests {
     let cases = [
       ("GET /\(long) HTTP/1.1\r\n\r\n", ["414"]), ("GET / HTTP/1.1\r\nA: \(long)\r\n\r\n", ["431"]),
       ("GET / HTTP/1.1\r\n" + String(repeating: "A: b\r\n", count: 6000) + "\r\n", ["431"]),
+      ("GET / HTTP/1.1\r\n" + String(repeating: "A: b\r\n", count: 300) + "\r\n", ["431"]),
+      (Self.chunked + "0\r\n" + String(repeating: "A: b\r\n", count: 300), [Self.chunkedHead, "431"]),
       (String(repeating: "\r\n", count: 20_000), ["431"]),
       (Self.chunked + "0\r\nA: \(long)\r\n\r\n", [Self.chunkedHead, "431"]),
       (Self.chunked + "0\r\n" + String(repeating: "A: b\r\n", count: 3000), [Self.chunkedHead, "431"]),

@@ -204,4 +204,17 @@ struct AppleClientTests {
     interop(version) + [end(version), ("Upload-Offset", "\(offset)")]
       + (version.map { $0 < 6 } == true ? [] : [("Content-Type", "application/partial-upload")])
   }
+
+  /// nginx, as a reverse proxy without buffering, takes an interim response for the final one.
+  @Test(arguments: [("Connection", "close"), ("X-Real-IP", "192.0.2.1")])
+  func aProxyThatKnowsNoInterimResponsesGetsNone(_ field: (String, String)) throws {
+    let server = try TestServer()
+    let client = try server.client()
+    let head = [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?0"), field]
+    try client.head("PUT", "/a", head + [("Transfer-Encoding", "chunked")])
+    let bytes = pattern(3 << 20)
+    try client.send(Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + Array("\r\n0\r\n\r\n".utf8))
+    let answer = try client.readHead()
+    #expect(answer.status == 201 && answer["Upload-Offset"] == "\(bytes.count)", "\(answer.status)")
+  }
 }

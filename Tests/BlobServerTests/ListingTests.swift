@@ -44,4 +44,29 @@ struct ListingTests {
     for _ in 0..<100 { try server.client().head("GET", "/empty/") }
     #expect(try eventually { try server.ask("GET", "/empty/").status == 200 })
   }
+
+  /// A page is in memory as a whole, so a folder with many names takes several.
+  @Test func aFolderWithManyNamesTakesSeveralPages() throws {
+    let server = try TestServer()
+    for number in 10_000..<20_010 { server.folder.write(BytePath("a&b \(number)"), []) }
+    var (url, seen, pages) = ("/", 0, 0)
+    while pages < 5 {
+      let answer = try server.ask("GET", url)
+      #expect(answer.status == 200)
+      pages += 1
+      let lines = answer.text.split(separator: "\n")
+      let rows = lines.filter { $0.contains(">a&amp;b ") }
+      #expect(rows.count <= 10_000)
+      for row in rows {
+        #expect(row.contains(">a&amp;b \(10_000 + seen)<"))
+        seen += 1
+      }
+      guard let link = lines.first(where: { $0.contains("?after=") })?.split(separator: "\"")[1] else { break }
+      url = "/" + link.dropFirst(2)
+    }
+    #expect(seen == 10_010 && pages == 2, "\(seen) names on \(pages) pages")
+    #expect(try server.ask("GET", "/?after=z").text.contains("no more names"))
+    #expect(try server.ask("GET", "/?after=%zz").status == 400)
+    #expect(try server.ask("GET", "/?after=a&after=b").status == 400)
+  }
 }

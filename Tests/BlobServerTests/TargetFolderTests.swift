@@ -158,7 +158,7 @@ struct TargetFolderTests {
 
 extension TestFolder {
   /// Runs `body` on this thread, and on all threads that it starts, as a user without root's privileges.
-  fileprivate func withoutPrivileges(_ body: () throws -> Void) throws {
+  func withoutPrivileges(_ body: () throws -> Void) throws {
     guard getuid() == 0 else { return try body() }
     typealias Call = @convention(c) (UInt32) -> Int32
     let setfsuid = unsafeBitCast(try #require(dlsym(nil, "setfsuid")), to: Call.self)
@@ -168,7 +168,7 @@ extension TestFolder {
     try body()
   }
 
-  fileprivate func allowWriting(_ name: BytePath, _ isAllowed: Bool) {
+  func allowWriting(_ name: BytePath, _ isAllowed: Bool) {
     path.appending(name).withCString { _ = chmod($0, isAllowed ? 0o755 : 0o555) }
   }
 }

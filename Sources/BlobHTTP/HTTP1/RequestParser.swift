@@ -31,6 +31,8 @@ package struct RequestParser {
   package static let longestLine = 16 << 10
   package static let longestHead = 32 << 10
   package static let longestTrailers = 8 << 10
+  /// The most fields of a head, and of a trailer section. A field takes far more memory than its shortest line.
+  package static let mostFields = 200
 
   package init() {}
 
@@ -146,20 +148,23 @@ package struct RequestParser {
       stage = .fields
     case .fields:
       if line.isEmpty { return .head(count, try endOfHead()) }
-      head.headers.add(try Self.field(line))
+      head.headers.add(try Self.field(line, after: head.headers))
     case .trailers:
       if line.isEmpty {
         defer { trailers = HTTPHeaders() }
         begin()
         return .end(count, trailers: trailers)
       }
-      trailers.add(try Self.field(line))
+      trailers.add(try Self.field(line, after: trailers))
     case .content, .chunks: preconditionFailure("content has no lines")
     }
     return .framing(count)
   }
 
-  private static func field(_ line: UnsafeRawBufferPointer) throws(RequestProblem) -> FieldLine {
+  private static func field(
+    _ line: UnsafeRawBufferPointer, after others: HTTPHeaders
+  ) throws(RequestProblem) -> FieldLine {
+    if others.fields.count == mostFields { throw RequestProblem(431, "the request has more than \(mostFields) fields") }
     guard let field = FieldLine(line) else {
       throw RequestProblem(
         400, "a line of the request is no field: a name that is a token, and a colon directly behind it")

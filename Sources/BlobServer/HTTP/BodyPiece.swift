@@ -36,8 +36,10 @@ package enum BodyPiece {
       var done = 0
       while done < got {
         let written = pwrite(file.number, buffer.baseAddress! + done, got - done, off_t(offset) + off_t(done))
-        if written < 0, errno != EINTR { return -1 }
-        done += max(0, written)
+        if written < 0, errno == EINTR { continue }
+        if written == 0 { errno = ENOSPC }
+        if written <= 0 { return -1 }
+        done += written
       }
       return got
     }

@@ -25,10 +25,17 @@ final class Request: Sendable {
   /// Whether the client has closed the connection. Only the worker that processes the request calls this.
   var clientHasGone: Bool { connection?.clientHasGone(knowsInterim: isHTTP11) ?? true }
 
+  /// Whether the request comes from a reverse proxy that takes an interim response for the final one, as nginx does if
+  /// it passes bodies on unbuffered: the upload then stands still. By default nginx closes each of its connections, and
+  /// `X-Real-IP` is its usual field for the client's address.
+  private var isFromSimpleProxy: Bool {
+    headers["X-Real-IP"] != nil || headers.list("Connection").contains { $0.isSameField("close") }
+  }
+
   /// Sends an interim response before the final one. Returns false if `interim` is empty, or the client does not
   /// support interim responses, as with HTTP/1.0. RFC 9110 §15.2.
   func inform(_ interim: [UInt8]) -> Bool {
-    guard isHTTP11, !interim.isEmpty, let connection else { return false }
+    guard isHTTP11, !isFromSimpleProxy, !interim.isEmpty, let connection else { return false }
     connection.sendInterim(interim)
     return true
   }

@@ -14,14 +14,21 @@ final class FormReceiver: BodyReceiver {
   private let awaitsEnd: Bool
   private let head: HTTPHeaders
   private let service: Service
-  private let entries = FormEntries()
+  private let entries: FormEntries
+
+  /// A file that was received completely.
+  private struct Complete {
+    let id: UploadID
+    let entry: Int
+    let modified: ModificationTime?
+  }
 
   /// Belongs to the event thread of the connection.
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
-    var file: (reception: any Reception, record: UploadRecord, entry: Int)?
-    /// Complete files that wait for the end of the form.
-    var held: [(record: UploadRecord, entry: Int)] = []
+    var file: (reception: any Reception, entry: Int, modified: ModificationTime?)?
+    /// Files that wait for the end of the form.
+    var held: [Complete] = []
     /// The value of a field `mtime`, which applies to the next file, truncated to 64 bytes.
     var time: [UInt8]?
     /// The current part is the field `mtime`.
@@ -29,8 +36,6 @@ final class FormReceiver: BodyReceiver {
     /// false within a file field that was left empty.
     var mayHaveBytes = true
   }
-  /// The maximum number of files of one form. The response has an entry for each of them.
-  static let mostFiles = 1000
   private let state: Mutex<State>
 
   init(
@@ -45,6 +50,7 @@ final class FormReceiver: BodyReceiver {
     awaitsEnd = digests != nil || call.request.contentLength == nil
     head = call.headers
     service = call.service
+    entries = FormEntries(call.service.formBytes, urlSize: answer.urlSize)
     var limits = MultipartParser.Limits()
     limits.parts = .max  // parts that are not files use no memory; files are counted here
     state = Mutex(State(parser: MultipartParser(boundary: boundary, limits)))
@@ -81,13 +87,12 @@ final class FormReceiver: BodyReceiver {
     let modified = state.time.flatMap { ModificationTime($0) }
     state.time = nil
     // The rest of the form is still read, so that the client gets the response with the result of each file.
-    guard let entry = entries.begin(name, atMost: Self.mostFiles) else { return }
+    guard let entry = try entries.begin(name) else { return }
     do throws(ServerError) {
       let target = try folder.appending(name)
       try existing.admit(service.store.target(at: target, in: folder), at: target, length: nil)
       let reception = try service.store.begin(length: nil)
-      let record = UploadRecord(reception.id, target: target, existing: existing, length: nil, modified: modified)
-      state.file = (reception, record, entry)
+      state.file = (reception, entry, modified)
     } catch {
       entries.end(entry, .failure(error))
     }
@@ -96,7 +101,7 @@ final class FormReceiver: BodyReceiver {
   private func append(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws(ServerError) {
     if !state.mayHaveBytes { throw ServerError(400, "a file in the form has no name") }
     if state.isInTime, let held = state.time { state.time = held + bytes.prefix(max(0, 64 - held.count)) }
-    guard let (reception, _, entry) = state.file else { return }
+    guard let (reception, entry, _) = state.file else { return }
     do throws(ServerError) {
       if let limit = service.options.maxSize, reception.length + Int64(bytes.count) > limit {
         throw ServerError(413, "an upload may have \(limit) bytes at most")
@@ -112,28 +117,31 @@ final class FormReceiver: BodyReceiver {
   /// Closes the file's reception, which is reopened when the file is published: a form may have more files than a process
   /// may have open.
   private func finish(_ state: inout State) {
-    guard let (_, record, entry) = state.file else { return }
+    guard let (reception, entry, modified) = state.file else { return }
     state.file = nil
-    if awaitsEnd { return state.held.append((record, entry)) }
-    service.workers.submit { [self] in publish(record, entry) }
+    let file = Complete(id: reception.id, entry: entry, modified: modified)
+    if awaitsEnd { return state.held.append(file) }
+    service.workers.submit { [self] in publish(file) }
   }
 
-  private func publish(_ record: UploadRecord, _ entry: Int) {
+  private func publish(_ file: Complete) {
     do throws(ServerError) {
-      let reception = try service.store.reopen(record.id)
-      entries.end(entry, .success((record, try service.store.publish(reception, record, isSaved: false))))
+      let target = try folder.appending(entries.name(of: file.entry))
+      let record = UploadRecord(file.id, target: target, existing: existing, length: nil, modified: file.modified)
+      let reception = try service.store.reopen(file.id)
+      entries.end(file.entry, .success(try service.store.publish(reception, record, isSaved: false)))
     } catch {
-      service.store.delete(record.id)
-      entries.end(entry, .failure(error))
+      service.store.delete(file.id)
+      entries.end(file.entry, .failure(error))
     }
   }
 
   /// Publishes the waiting files after the form was found valid.
   private func publishHeld() {
-    for (record, entry) in takeHeld() { publish(record, entry) }
+    for file in takeHeld() { publish(file) }
   }
 
-  private func takeHeld() -> [(record: UploadRecord, entry: Int)] {
+  private func takeHeld() -> [Complete] {
     state.withLock { state in
       defer { state.held = [] }
       return state.held
@@ -153,7 +161,7 @@ final class FormReceiver: BodyReceiver {
     }
     if awaitsEnd { service.workers.submit { [self] in publishHeld() } }
     return .later { [entries, answer] decided in
-      entries.whenAllHaveEnded { decided(.reply(answer.reply($0, leftOut: $1))) }
+      entries.whenAllHaveEnded { decided(.reply(answer.reply($0))) }
     }
   }
 
@@ -166,61 +174,7 @@ final class FormReceiver: BodyReceiver {
     let held = takeHeld()
     if held.isEmpty { return }
     service.workers.submit { [service] in
-      for (record, _) in held { service.store.delete(record.id) }
+      for file in held { service.store.delete(file.id) }
     }
-  }
-}
-
-/// The results for the files of one form, in the order of the form.
-final class FormEntries: Sendable {
-  struct Entry: Sendable {
-    let name: [UInt8]
-    /// nil while the file is being received or published.
-    var result: Result<(record: UploadRecord, publication: Publication), ServerError>?
-  }
-  private struct State {
-    var entries: [Entry] = []
-    /// The number of files above the limit.
-    var leftOut = 0
-    /// The number of files that are being received or published.
-    var open = 0
-    var waiting: (@Sendable (_ entries: [Entry], _ leftOut: Int) -> Void)?
-  }
-  private let state = Mutex(State())
-
-  /// Adds an entry and returns its index; nil if there are already `limit` entries.
-  func begin(_ name: [UInt8], atMost limit: Int) -> Int? {
-    state.withLock { state in
-      if state.entries.count == limit {
-        state.leftOut += 1
-        return nil
-      }
-      state.entries.append(Entry(name: name))
-      state.open += 1
-      return state.entries.count - 1
-    }
-  }
-
-  func end(_ entry: Int, _ result: Result<(record: UploadRecord, publication: Publication), ServerError>) {
-    state.withLock { state in
-      state.entries[entry].result = result
-      state.open -= 1
-    }
-    tell()
-  }
-
-  /// Calls `then` once, when all files have results. Call it when no more files can begin.
-  func whenAllHaveEnded(_ then: @escaping @Sendable (_ entries: [Entry], _ leftOut: Int) -> Void) {
-    state.withLock { $0.waiting = then }
-    tell()
-  }
-
-  private func tell() {
-    let ended = state.withLock { state -> State? in
-      guard state.open == 0, state.waiting != nil else { return nil }
-      defer { state.waiting = nil }
-      return state
-    }
-    if let ended { ended.waiting?(ended.entries, ended.leftOut) }
   }
 }

@@ -14,9 +14,24 @@ struct FormResponse: Sendable {
     self.folder = folder
   }
 
-  /// The status is that of the first file that failed. `leftOut`: the number of files above the limit, which were
-  /// ignored.
-  func reply(_ entries: [FormEntries.Entry], leftOut: Int) -> Reply {
+  /// The size of the folder's URL in the result of each file; 0 if that has no URL.
+  var urlSize: Int {
+    let size = folder.folderURL.utf8.count
+    return size <= Self.longestURL ? size : 0
+  }
+
+  /// Without this limit, the path of a deep folder would be in the response a thousand times.
+  private static let longestURL = 1024
+
+  /// The status is that of the first file that failed.
+  func reply(_ results: FormResults) -> Reply {
+    var reply = reply(to: results)
+    reply.permits = results.permits
+    return reply
+  }
+
+  private func reply(to results: FormResults) -> Reply {
+    let (entries, leftOut) = (results.entries, results.leftOut)
     if entries.isEmpty { return Reply(400, text: "the form has no file") }
     let failures = entries.compactMap { entry in
       if case .failure(let error)? = entry.result { (entry, error) } else { nil }
@@ -24,9 +39,10 @@ struct FormResponse: Sendable {
     let excess = leftOut > 0 ? "a form may bring \(entries.count) files at most; send these in another one" : nil
     let status = failures.first?.1.status ?? (leftOut > 0 ? 413 : nil)
     if !isForBrowser {
-      let files = entries.map(json).joined(separator: ",")
+      let folderURL = urlSize > 0 ? folder.folderURL : nil
+      let files = entries.map { json($0, in: folderURL) }.joined(separator: ",")
       let more = excess.map { ",\"leftOut\":\(leftOut),\"error\":\(JSONText.quoted($0))" } ?? ""
-      let isNew = entries.contains { (try? $0.result?.get())?.publication.outcome == .created }
+      let isNew = entries.contains { (try? $0.result?.get())?.outcome == .created }
       return Reply(
         status ?? (isNew ? 201 : 200), ["Content-Type": "application/json"],
         body: .bytes(Array("{\"files\":[\(files)]\(more)}\n".utf8)))
@@ -38,14 +54,15 @@ struct FormResponse: Sendable {
     return PageRoutes.problem(status, folder, at: folderURL, lines, published: entries.count - failures.count)
   }
 
-  private func json(_ entry: FormEntries.Entry) -> String {
+  /// `folderURL`: the folder's URL, percent-encoded; nil: it is too long for the result.
+  private func json(_ entry: FormEntries.Entry, in folderURL: String?) -> String {
     let name = JSONText.quoted(BytePath(entry.name).description)
     switch entry.result {
-    case .success((let record, let publication))?:
+    case .success(let publication)?:
       let status = publication.outcome == .created ? 201 : 200
-      let (url, etag) = (JSONText.quoted(record.target.url), JSONText.quoted(publication.item.etag))
-      return
-        "{\"name\":\(name),\"status\":\(status),\"url\":\(url),\"length\":\(publication.item.length),\"etag\":\(etag)}"
+      let (item, etag) = (publication.item, JSONText.quoted(publication.item.etag))
+      let url = folderURL.map { ",\"url\":\(JSONText.quoted($0 + HTTPURL.encode(entry.name)))" } ?? ""
+      return "{\"name\":\(name),\"status\":\(status)\(url),\"length\":\(item.length),\"etag\":\(etag)}"
     case .failure(let error)?:
       return "{\"name\":\(name),\"status\":\(error.status),\"error\":\(JSONText.quoted(error.message))}"
     case nil: return "{\"name\":\(name)}"

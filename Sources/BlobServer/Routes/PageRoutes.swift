@@ -1,12 +1,29 @@
 import BlobHTTP
 import Blobs
 
-/// A simple HTML page that lists a folder.
+/// A simple HTML page that lists a folder. A folder with many names takes several pages, each with a link to the next.
 enum PageRoutes {
+  /// The most names of a page, which is in memory as a whole.
+  private static let mostNames = 10_000
+
   static func plan(_ call: Call, _ path: ServedPath) throws(ServerError) -> Plan {
-    try call.service.onLister { () throws(ServerError) in
-      reply(200, page(path, try call.service.store.list(path), takesForms: takesForms(call.options)))
+    let start = try start(call.target.query)
+    return try call.service.onLister { () throws(ServerError) in
+      let list = try call.service.store.list(path, after: start, atMost: mostNames)
+      return reply(200, page(path, list, takesForms: takesForms(call.options)))
     }
+  }
+
+  /// The name in `after=NAME`, after which the page begins; nil: it begins with the first name.
+  private static func start(_ query: [UInt8]) throws(ServerError) -> BytePath? {
+    let key = "after=".utf8
+    let values = query.split(separator: UInt8(ascii: "&")).filter { $0.starts(with: key) }
+    if values.count > 1 { throw ServerError(400, "the query has 'after' twice") }
+    guard let value = values.first else { return nil }
+    guard let name = PercentCoding.decode(value.dropFirst(key.count)) else {
+      throw ServerError(400, "a percent sign in the query is not followed by two hexadecimal digits")
+    }
+    return BytePath(name)
   }
 
   /// The page for a browser whose form was not published completely: the files that failed, with reasons.
@@ -46,12 +63,13 @@ enum PageRoutes {
   }
 
   private static let form = """
-    <form method="post" enctype="multipart/form-data"><p><label>Send files here, \(FormReceiver.mostFiles) at most:
+    <form method="post" enctype="multipart/form-data"><p><label>Send files here, \(FormEntries.mostFiles) at most:
     <input type="file" name="file" multiple required></label> <button>Send</button></p></form>
 
     """
 
-  private static func page(_ path: ServedPath, _ entries: [StoredEntry], takesForms: Bool) -> String {
+  private static func page(_ path: ServedPath, _ list: FolderPage, takesForms: Bool) -> String {
+    let entries = list.entries
     var html = begin(escape(path.description)) + (takesForms ? form : "") + "<table>\n"
     html.reserveCapacity(html.utf8.count + 128 * entries.count)
     if !path.isRoot { html += "<tr><td><a href=\"../\">../</a></td><td></td></tr>\n" }
@@ -63,7 +81,11 @@ enum PageRoutes {
       html += "<tr><td><a href=\"\(link)\">\(escape(entry.name.description))\(slash)</a></td><td>\(size)</td></tr>\n"
     }
     html += "</table>\n"
-    if entries.isEmpty { html += "<p>Nothing has arrived here yet.</p>\n" }
+    if let next = list.next {
+      html += "<p><a href=\"./?after=\(HTTPURL.encode(next.bytes))\">More names</a></p>\n"
+    } else if entries.isEmpty {
+      html += "<p>\(list.isFirst ? "Nothing has arrived here yet" : "There are no more names").</p>\n"
+    }
     return html + "</body></html>\n"
   }
 

@@ -35,10 +35,9 @@ final class FileReception: Reception {
       var done = 0
       while done < piece.count {
         let count = piece.write(to: file, at: state.length, after: done)
-        if count < 0 {
-          if errno == EINTR { continue }
-          throw failed("store at byte \(state.length) of upload", id.description)
-        }
+        if count < 0, errno == EINTR { continue }
+        if count == 0 { errno = ENOSPC }
+        if count <= 0 { throw failed("store at byte \(state.length) of upload", id.description) }
         state.length += Int64(count)
         done += count
       }
@@ -56,7 +55,7 @@ final class FileReception: Reception {
     try state.withLock { (state) throws(ServerError) in
       guard let start = state.held else { return }
       if !store.unlink(ProvisionalMark(id: id, start: start).name) {
-        throw failed("keep the bytes of upload", id.description)
+        throw store.failed("keep the bytes of upload", id.description)
       }
       state.held = nil
     }
@@ -65,12 +64,12 @@ final class FileReception: Reception {
   func drop() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       guard let start = state.held else { return }
-      if ftruncate(file.number, off_t(start)) != 0 { throw failed("drop bytes of upload", id.description) }
+      if ftruncate(file.number, off_t(start)) != 0 { throw store.failed("drop bytes of upload", id.description) }
       state.length = start
       quota.shrink(id, held: start)
       state.room = quota.room(of: id)
       if !store.unlink(ProvisionalMark(id: id, start: start).name) {
-        throw failed("drop bytes of upload", id.description)
+        throw store.failed("drop bytes of upload", id.description)
       }
       state.held = nil
     }
@@ -85,7 +84,7 @@ final class FileReception: Reception {
 
   /// Syncs the bytes to disk.
   func sync() throws(ServerError) {
-    if fsync(file.number) != 0 { throw failed("sync upload", id.description) }
+    if fsync(file.number) != 0 { throw store.failed("sync upload", id.description) }
   }
 
   /// Whether `other`, which has the same length, has the same bytes. Throws 503 when `cancel` is cancelled, and 500 if

@@ -75,7 +75,6 @@ extension FileStore {
     for record in found.sorted(by: { $0.status.modified < $1.status.modified }) {
       noteFinished(record.id, record.status)
     }
-    deleteExcessRecords()
   }
 
   /// Deletes the oldest records of finished uploads if there are too many; records of parts are deleted with their

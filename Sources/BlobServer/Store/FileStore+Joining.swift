@@ -158,7 +158,7 @@ extension FileStore {
     var next = parts.count
     while next > 1, try store.status(parts[next - 1].data) != nil { next -= 1 }
     var end = lengths[..<next].reduce(Int64(0)) { $0.addingClamped($1) }
-    try cut(file, to: end, record.id)
+    try cut(file, to: end, record.id, store)
     var synced = next
     var unsynced: Int64 = 0
     while next < parts.count {
@@ -168,7 +168,7 @@ extension FileStore {
       unsynced = unsynced.addingClamped(lengths[next])
       next += 1
       if unsynced < Self.stretch, next < parts.count { continue }
-      if fsync(file.number) != 0 { throw failed("sync upload", record.id.description) }
+      if fsync(file.number) != 0 { throw store.failed("sync upload", record.id.description) }
       for copied in synced..<next {
         store.unlink(parts[copied].data)
         quota.move(lengths[copied], from: parts[copied], to: record.id)
@@ -188,18 +188,18 @@ extension FileStore {
     let renamed = part.data.withCString { old in
       id.data.withCString { renameat(store.number, old, store.number, $0) }
     }
-    if renamed != 0 { throw failed("take over the part", part.description) }
+    if renamed != 0 { throw store.failed("take over the part", part.description) }
     quota.move(length, from: part, to: id)
     id.data.withCString { _ = utimensat(store.number, $0, nil, 0) }  // its expiry time starts again
   }
 
   /// Removes bytes copied from parts whose data files still exist.
-  private func cut(_ file: Descriptor, to end: Int64, _ id: UploadID) throws(ServerError) {
+  private func cut(_ file: Descriptor, to end: Int64, _ id: UploadID, _ store: Folder) throws(ServerError) {
     var status = stat()
-    if fstat(file.number, &status) != 0 { throw failed("look at upload", id.description) }
+    if fstat(file.number, &status) != 0 { throw store.failed("look at upload", id.description) }
     if Int64(status.st_size) < end { throw ServerError(410, "bytes of the upload are gone") }
     if Int64(status.st_size) > end, ftruncate(file.number, off_t(end)) != 0 {
-      throw failed("join upload", id.description)
+      throw store.failed("join upload", id.description)
     }
   }
 
@@ -212,6 +212,7 @@ extension FileStore {
       let count = copyRange(part.number, done, file.number, end + done, min(length - done, Self.stretch))
       if count < 0 {
         if errno == EINTR { continue }
+        // 413 for a file that is too large for the file system: it can never be joined.
         throw failed("join at byte \(done) of part", id.description)
       }
       if count == 0 { throw ServerError(410, "the part \(id) ends at byte \(done) of \(length)") }

@@ -55,21 +55,24 @@ extension FileStore {
         : "another mount than the served folder (as by mount --bind), into which the system moves no file"
       return (folder, ServerError(403, "\(Self.name(path)) is \(place): start a server of its own for it"))
     }
-    guard let reason = folder.reasonNotToWrite() else { return (folder, nil) }
-    return (folder, ServerError(403, "the server may not write into \(Self.name(path)): \(reason)"))
+    guard let problem = folder.problemOfWriting() else { return (folder, nil) }
+    let reason = String(cString: strerror(problem))
+    // Of a file system that has become read-only, as after a failure of its disk, the client may hope for better.
+    let status = problem == EROFS ? 500 : 403
+    return (folder, ServerError(status, "the server may not write into \(Self.name(path)): \(reason)"))
   }
 
   private static func name(_ path: ServedPath) -> String { path.isRoot ? "the served folder" : "\(path)" }
 }
 
 extension Folder {
-  /// The reason why the server may not create files in the folder; nil: it may, or this is unknown.
-  fileprivate func reasonNotToWrite() -> String? {
+  /// The error number of creating files in the folder; nil: the server may create them, or this is unknown.
+  fileprivate func problemOfWriting() -> Int32? {
     if faccessat(number, ".", W_OK | X_OK, AT_EACCESS) == 0 { return nil }
     let problem = errno
     // Some sandboxes refuse this system call with EPERM because they do not know it. They know the older call, without
     // flags.
     if problem == EPERM, faccessat(number, ".", W_OK | X_OK, 0) == 0 { return nil }
-    return [EACCES, EPERM, EROFS].contains(problem) ? String(cString: strerror(problem)) : nil
+    return [EACCES, EPERM, EROFS].contains(problem) ? problem : nil
   }
 }

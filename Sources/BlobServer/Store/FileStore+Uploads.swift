@@ -114,9 +114,9 @@ extension FileStore {
     do throws(ServerError) {
       found = try item(at: record.target)
     } catch {
-      // The target is not a file, or a component of its path is not a folder.
-      if [403, 409].contains(error.status) { return nil }
-      throw error
+      // The target is not a file, or a component of its path is not a folder. A missing permission may come back.
+      if [403, 409].contains(error.status), error.systemError != EACCES { return nil }
+      throw ServerError(max(500, error.status), error.message)
     }
     guard let found, !found.isFolder else { return nil }
     let isSame =

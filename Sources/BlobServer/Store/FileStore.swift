@@ -9,7 +9,7 @@ import Synchronization
 package final class FileStore: UploadStore {
   let path: BytePath
   /// The served folder, as it was when it was opened last.
-  private let opened: Mutex<Folder>
+  let opened: Mutex<Folder>
   var root: Folder { opened.withLock { $0 } }
   /// The folder `.fullbore`; nil: the store is read-only.
   let own: Mutex<StateFolder?>
@@ -20,6 +20,8 @@ package final class FileStore: UploadStore {
   let claims = Mutex(Claims())
   let finished: Mutex<FinishedRecords>
   private let damages = Mutex<[String]>([])
+  /// Why the folder at `path` is not the one that is served, as the operator was told; nil: it is.
+  let trouble = Mutex<String?>(nil)
 
   /// Opens the store in `folder`, which must exist. A second store for the same folder is refused. `readOnly` needs no
   /// write permission and no lock. Blocks while it deletes leftover files.
@@ -39,44 +41,23 @@ package final class FileStore: UploadStore {
     }
     let own = try StateFolder(in: root, folder)
     self.own = Mutex(own)
-    let found = try takeUp(own.folder)
+    let found = takeUp(try own.folder.names(), own.folder)
     damages.withLock { $0 = found }
+    deleteExcessRecords()
     try measure(own.folder)
   }
 
-  /// Takes up what an earlier server process has left in its own folder. Returns the damage that was found there.
-  private func takeUp(_ store: Folder) throws(ServerError) -> [String] {
-    let found = try clearLeftOvers(store)
-    noteFinished(try store.names(), store)
+  /// Takes up what an earlier server process has left in its own folder, which has these names. Returns the damage that
+  /// was found there.
+  func takeUp(_ names: [BytePath], _ store: Folder) -> [String] {
+    let found = clearLeftOvers(names, store)
+    noteFinished(names, store)
     return found
   }
 
-  private func measure(_ store: Folder) throws(ServerError) {
+  func measure(_ store: Folder) throws(ServerError) {
     if !quota.isLimited { return }
     try quota.measure(root, store, interruption) { (id) throws(ServerError) in try self.joined(id, store) }
-  }
-
-  package func lookAgain() -> [String] {
-    do throws(ServerError) {
-      let now = try Folder(path)
-      let (there, ours) = (try now.status(), try root.status())
-      if there.st_dev == ours.st_dev && there.st_ino == ours.st_ino { return [] }
-      var found = ["\(path) is another folder now: it is served from here on, and unfinished uploads start again"]
-      try own.withLock { (own) throws(ServerError) in
-        if own != nil {
-          let fresh = try StateFolder(in: now, path)
-          forgetUploads()
-          found += try takeUp(fresh.folder)
-          own = fresh
-        }
-        opened.withLock { $0 = now }
-      }
-      if let store { try measure(store) }
-      return found
-    } catch {
-      // There is no such folder now, or it cannot be used: it is looked at again.
-      return []
-    }
   }
 
   /// Forgets what is known of the uploads in a folder that is not there any more.
@@ -106,8 +87,7 @@ package final class FileStore: UploadStore {
   /// Deletes files that only the previous server process could have continued: bytes that were never saved, and
   /// incomplete records. Damaged files do not keep the server from starting: they are set aside or left alone, and the
   /// returned lines report them.
-  private func clearLeftOvers(_ store: Folder) throws(ServerError) -> [String] {
-    let names = try store.names()
+  private func clearLeftOvers(_ names: [BytePath], _ store: Folder) -> [String] {
     let kept = Set(names)
     var notices: [String] = []
     for name in names {
@@ -144,7 +124,7 @@ package final class FileStore: UploadStore {
   /// until they expire.
   private func setAside(_ id: UploadID, _ store: Folder) throws(ServerError) -> String {
     let renamed = id.info.withCString { info in id.bad.withCString { renameat(store.number, info, store.number, $0) } }
-    if renamed != 0 { throw failed("set aside the record of upload", id.description) }
+    if renamed != 0 { throw store.failed("set aside the record of upload", id.description) }
     return "\(Self.shown(id.info)) is no record of an upload that can go on: it was set aside as \(id.bad); its bytes, "
       + "in \(id.data), are kept until they expire"
   }
@@ -182,19 +162,6 @@ extension FileStore {
     let item = try Self.item(status, path)
     if item.isFolder { throw ServerError(409, "\(path) is a folder") }
     return OpenItem(item: item, file: file)
-  }
-
-  package func list(_ path: ServedPath) throws(ServerError) -> [StoredEntry] {
-    let folder = try root.folder(path)
-    var entries: [StoredEntry] = []
-    for name in try folder.names().sorted() where name.bytes.first != UInt8(ascii: ".") {
-      if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
-      // If the entry was deleted meanwhile, or cannot be accessed any more, it is left out.
-      guard let status = try? folder.status(name) else { continue }
-      let item = StoredItem(status)
-      if item.isFolder || status.isFile { entries.append(StoredEntry(name: name, item: item)) }
-    }
-    return entries
   }
 
   package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
@@ -248,7 +215,7 @@ struct ProvisionalMark {
   fileprivate func dropBytes(in store: Folder) throws(ServerError) {
     guard let status = try store.status(id.data), Int64(status.st_size) > start else { return }
     let file = try store.open(id.data, O_RDWR)
-    if ftruncate(file.number, off_t(start)) != 0 { throw failed("drop bytes of upload", id.description) }
+    if ftruncate(file.number, off_t(start)) != 0 { throw store.failed("drop bytes of upload", id.description) }
   }
 }
 

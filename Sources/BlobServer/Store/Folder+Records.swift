@@ -13,16 +13,22 @@ extension Folder {
     do throws(ServerError) {
       file = try open(name, O_RDONLY)
     } catch {
-      if error.status == 404 { return nil }
-      throw ServerError(max(500, error.status), error.message)
+      if error.systemError == ENOENT { return nil }
+      throw error
     }
     // Most records are far smaller than the maximum, and a start may read many.
     for size in [1 << 10, Self.largestGrownRecord + 1] {
+      var count = 0
       let text = withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { buffer -> [UInt8]? in
-        let count = max(0, pread(file.number, buffer.baseAddress!, size, 0))
-        return count < size ? Array(buffer[..<count]) : nil
+        count = pread(file.number, buffer.baseAddress!, size, 0)
+        return 0..<size ~= count ? Array(buffer[..<count]) : nil
       }
       if let text { return UploadRecord(id, text) }
+      if count >= 0 { continue }
+      // What the disk cannot read now may be a valid record, unless it is not even a file.
+      let error = failed("read the record of upload", id.description)
+      if try status(name)?.isFile == false { return nil }
+      throw error
     }
     return nil
   }
@@ -33,7 +39,7 @@ extension Folder {
     let file = try open(draft, O_WRONLY | O_CREAT | O_TRUNC)
     var text = record.text
     let isWritten =
-      text.withUTF8 { pwrite(file.number, $0.baseAddress!, $0.count, 0) == $0.count }
+      text.withUTF8 { file.writeAll(UnsafeRawBufferPointer($0)) }
       && draft.withCString { old in record.id.info.withCString { renameat(number, old, number, $0) } } == 0
     if isWritten { return }
     let error = failed("write the record of upload", record.id.description)

@@ -15,7 +15,7 @@ struct StateFolder: Sendable {
     if made != 0, errno != EEXIST { throw failed("make \(name) in", path.description) }
     let number = name.withCString { openAt(root.number, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
     if number < 0 { throw failed("open", name.description) }
-    folder = Folder(Descriptor(number))
+    folder = Folder(Descriptor(number), isOwn: true)
     device = try folder.status().st_dev
     if try root.status().st_dev != device {
       throw ServerError(
@@ -38,14 +38,14 @@ struct StateFolder: Sendable {
 }
 
 extension FileStore {
-  /// Runs `work`. If it fails with 404 because somebody has removed `.fullbore`, the folder is created again and `work`
+  /// Runs `work`. If it fails with ENOENT because somebody has removed `.fullbore`, the folder is created again and `work`
   /// runs a second time. The uploads in the removed folder are lost. Throws at least 500 if the folder cannot be
   /// created.
   func restoringOwnFolder<Result>(_ work: () throws(ServerError) -> Result) throws(ServerError) -> Result {
     do throws(ServerError) {
       return try work()
     } catch {
-      guard error.status == 404 else { throw error }
+      guard error.systemError == ENOENT else { throw error }
     }
     do throws(ServerError) {
       try restoreOwnFolder()

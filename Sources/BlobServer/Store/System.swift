@@ -6,21 +6,46 @@ package final class Descriptor: Sendable {
   package let number: Int32
   package init(_ number: Int32) { self.number = number }
   deinit { close(number) }
+
+  /// Writes all bytes at the beginning of the file. Returns false, with `errno`, if the file does not take all of them:
+  /// a write that stores only some of its bytes does not set `errno`.
+  func writeAll(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    var done = 0
+    while done < bytes.count {
+      let count = pwrite(number, bytes.baseAddress! + done, bytes.count - done, off_t(done))
+      if count < 0, errno == EINTR { continue }
+      if count == 0 { errno = ENOSPC }
+      if count <= 0 { return false }
+      done += count
+    }
+    return true
+  }
 }
 
 /// An open folder; paths below it are resolved without leaving it.
 struct Folder: Sendable {
   let descriptor: Descriptor
+  /// Whether this is the server's own folder. Clients do not name its files, so no failure there is a client's mistake.
+  let isOwn: Bool
   var number: Int32 { descriptor.number }
 
   /// Opens the folder at any path, as given by the user.
   init(_ path: BytePath) throws(ServerError) {
     let number = path.withCString { openAt(AT_FDCWD, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-    if number < 0 { throw failed("open the folder", path.description) }
+    if number < 0 { throw BlobServer.failed("open the folder", path.description) }
     descriptor = Descriptor(number)
+    isOwn = false
   }
 
-  init(_ descriptor: Descriptor) { self.descriptor = descriptor }
+  init(_ descriptor: Descriptor, isOwn: Bool = false) { (self.descriptor, self.isOwn) = (descriptor, isOwn) }
+
+  /// Converts `errno` to an error. For the server's own files, the status is at least 500: the client may try again, and
+  /// its upload does not end.
+  func failed(_ operation: String, _ what: String) -> ServerError {
+    var error = BlobServer.failed(operation, what)
+    if isOwn { error.status = max(500, error.status) }
+    return error
+  }
 
   /// The folder at `path` below this one. Throws 404 if it does not exist, 403 if a component is a symbolic link, 409
   /// if a component is a file. `creating`: missing folders are created and synced.
@@ -101,17 +126,39 @@ struct Folder: Sendable {
 
   /// All names except `.` and `..`, in no particular order.
   func names() throws(ServerError) -> [BytePath] {
-    let copy = openAt(number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard copy >= 0, let stream = fdopendir(copy) else { throw failed("read the folder", "") }
-    defer { closedir(stream) }
     var names: [BytePath] = []
-    while let entry = readdir(stream) {
+    try forEachName { names.append($0) }
+    return names
+  }
+
+  /// Calls `body` with each name except `.` and `..`, in no particular order.
+  func forEachName(_ body: (BytePath) -> Void) throws(ServerError) {
+    let copy = openAt(number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if copy < 0 { throw failed("read", "a folder") }
+    guard let stream = fdopendir(copy) else {
+      defer { close(copy) }
+      throw failed("read", "a folder")
+    }
+    defer { closedir(stream) }
+    var isEmpty = true
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        // A list that breaks off is not taken for the whole: files that it lacks would be taken for deleted.
+        if errno != 0 { throw failed("read", "a folder") }
+        // A deleted folder does not even have the names `.` and `..`, which readdir does not report as an error.
+        if isEmpty, try status().st_nlink == 0 {
+          errno = ENOENT
+          throw failed("read", "a folder that was deleted")
+        }
+        return
+      }
+      isEmpty = false
       let name = withUnsafePointer(to: &entry.pointee.d_name) { tuple in
         tuple.withMemoryRebound(to: CChar.self, capacity: 256) { BytePath(cString: $0) }
       }
-      if name != ".", name != ".." { names.append(name) }
+      if name != ".", name != ".." { body(name) }
     }
-    return names
   }
 }
 
@@ -156,9 +203,15 @@ private func openBeneath(
   return current
 }
 
-/// Converts `errno` to an error with the HTTP status for the client.
+/// Converts `errno` to an error with the HTTP status for the client, who has named the file.
 func failed(_ operation: String, _ what: String) -> ServerError {
   let number = errno
+  var error = failed(operation, what, number)
+  error.systemError = number
+  return error
+}
+
+private func failed(_ operation: String, _ what: String, _ number: Int32) -> ServerError {
   let text = "\(operation) \(what): \(String(cString: strerror(number)))"
   switch number {
   case ENOENT: return ServerError(404, text)
@@ -166,7 +219,8 @@ func failed(_ operation: String, _ what: String) -> ServerError {
   case EXDEV:
     return ServerError(
       403, "\(operation) \(what): it is on another file system, or another mount, than the served folder")
-  case EACCES, EPERM, EROFS: return ServerError(403, text)
+  // EROFS has the status 500: a server does not start on a read-only file system, so a disk has failed since.
+  case EACCES, EPERM: return ServerError(403, text)
   case ENOTDIR: return ServerError(409, "\(operation) \(what): a file is in the place of a folder")
   case EISDIR: return ServerError(409, "\(operation) \(what): it is a folder")
   case ENAMETOOLONG: return ServerError(414, text)

@@ -16,8 +16,9 @@ package protocol UploadStore: Sendable {
   /// Opens a file for reading. Throws 404 if it does not exist.
   func open(_ path: ServedPath) throws(ServerError) -> OpenItem
 
-  /// The entries of a folder, sorted by the bytes of their names, without names that begin with a dot. Throws 404.
-  func list(_ folder: ServedPath) throws(ServerError) -> [StoredEntry]
+  /// The entries of a folder after the name `start` (nil: from the first one on), `limit` at most, sorted by the bytes
+  /// of their names, without names that begin with a dot. Memory grows with `limit` alone. Throws 404.
+  func list(_ folder: ServedPath, after start: BytePath?, atMost limit: Int) throws(ServerError) -> FolderPage
 
   /// Removes a published file. Throws 404, or 409 for a folder. `check` gets the file that is about to be removed and
   /// throws to keep it; no other request can replace the file in between.
@@ -96,8 +97,9 @@ package protocol UploadStore: Sendable {
   func complete() -> [UploadRecord]
 
   /// Uses the folder or disk that has taken the place of the one that was opened, for example a card that was inserted
-  /// again. Unfinished uploads of the old one are lost. Returns lines for the operator; empty: nothing has changed. Blocks
-  /// as long as the file system does.
+  /// again. Unfinished uploads of the old one are lost. As long as there is none that can be served, the store stays in the
+  /// folder that was opened. Returns lines for the operator; empty: nothing has changed. Blocks as long as the file
+  /// system does.
   func lookAgain() -> [String]
 
   /// Interrupts running comparisons, which then throw 503; their uploads stay resumable.
@@ -154,6 +156,15 @@ package struct StoredItem: Sendable, Hashable {
 package struct OpenItem: Sendable {
   package var item: StoredItem
   package var file: Descriptor
+}
+
+/// A part of a folder's entries.
+package struct FolderPage: Sendable {
+  package var entries: [StoredEntry]
+  /// The name after which the next part begins; nil: this is the last one.
+  package var next: BytePath?
+  /// Whether this part begins with the first name.
+  package var isFirst: Bool
 }
 
 /// An entry of a folder listing.

@@ -1,0 +1,69 @@
+import Blobs
+
+// The store works in the folder that it has opened. If another program moves that folder, the store follows it, until
+// there is another folder at its path.
+extension FileStore {
+  package func lookAgain() -> [String] {
+    let now: Folder
+    do throws(ServerError) {
+      now = try Folder(path)
+      let (there, ours) = (try now.status(), try root.status())
+      if there.st_dev == ours.st_dev && there.st_ino == ours.st_ino { return backAtItsPath() }
+    } catch {
+      return tell("\(path) cannot be opened any more: \(error.message)")
+    }
+    do throws(ServerError) {
+      return try serve(now)
+    } catch {
+      return tell("\(path) is another folder now, which cannot be served: \(error.message)")
+    }
+  }
+
+  private func serve(_ now: Folder) throws(ServerError) -> [String] {
+    var found = ["\(path) is another folder now: it is served from here on, and unfinished uploads start again"]
+    try own.withLock { (own) throws(ServerError) in
+      if own != nil {
+        let fresh = try StateFolder(in: now, path)
+        let names = try fresh.folder.names()
+        forgetUploads()
+        found += takeUp(names, fresh.folder)
+        own = fresh
+      }
+      opened.withLock { $0 = now }
+    }
+    trouble.withLock { $0 = nil }
+    deleteExcessRecords()
+    guard let store else { return found }
+    do throws(ServerError) {
+      try measure(store)
+    } catch {
+      if !interruption.isCancelled { found.append("\(path) could not be measured: \(error.message)") }
+    }
+    return found
+  }
+
+  /// Each reason is told once, until another one takes its place.
+  private func tell(_ reason: String) -> [String] {
+    let isNew = trouble.withLock { trouble in
+      defer { trouble = reason }
+      return trouble != reason
+    }
+    if !isNew { return [] }
+    // If the status cannot be read, every request reports that.
+    let isDeleted = (try? root.status())?.st_nlink == 0
+    return [
+      reason
+        + (isDeleted
+          ? "; the folder that was served was deleted, and requests fail until there is another one"
+          : "; the server goes on in the folder that was there, wherever it is now")
+    ]
+  }
+
+  private func backAtItsPath() -> [String] {
+    let wasAway = trouble.withLock { trouble in
+      defer { trouble = nil }
+      return trouble != nil
+    }
+    return wasAway ? ["the served folder is at its path again: \(path)"] : []
+  }
+}
