@@ -98,11 +98,15 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
   /// Operation, URL without query, and numbers. Contains no secrets.
   public var message: String
   public var cause: BlobError?
+  /// No byte of a response arrived before the connection was closed. A server that is overloaded may do so, and a tunnel
+  /// or load balancer whose server is away.
+  public var isUnanswered: Bool
 
-  public init(_ code: Code, _ message: String, cause: BlobError? = nil) {
+  public init(_ code: Code, _ message: String, cause: BlobError? = nil, isUnanswered: Bool = false) {
     self.code = code
     self.message = message
     self.cause = cause
+    self.isUnanswered = isUnanswered
   }
 
   public var description: String { message }

@@ -15,7 +15,8 @@ extension Uploader {
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
-    let isOutage = error.isUnreachable && isReal || error.saysUnavailable && hasAccepted
+    let isSilence = failures.isSilence(error, responses: destination.acquaintance.responses)
+    let isOutage = error.isUnreachable && isReal || (error.saysUnavailable || isSilence) && hasAccepted
     guard
       let wait = failures.delay(policy, isOutage: isOutage, asked: asked, atLeast: least, using: &random)
     else { throw destination.acquaintance.judge(exhausted: error.after(failures)) }
