@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 import Synchronization
 
 /// The folders of a WebDAV server that are known to exist, so that each is created once, and other known facts about
@@ -38,6 +39,21 @@ final class DavFolders: Sendable {
   func make(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
     try await turn.pass { () async throws(UploadError) in try await makeNow(folder, with) }
   }
+
+  /// Creates the folder for a body that is large or cannot be read again, before the body is sent there: a server may
+  /// refuse it for a missing folder after its last byte. If the server does not create the folder, the response to the
+  /// body decides.
+  func makeAhead(_ folder: HTTPURL, for body: BlobSlice, _ with: UploadContext) async throws(UploadError) {
+    guard body.length ?? .max > Self.small || !body.canBeReadTwice, !isKnown(folder) else { return }
+    do throws(UploadError) {
+      try await make(folder, with)
+    } catch {
+      if error.recovery != .giveUp || error.side == .cancelled { throw error }
+    }
+  }
+
+  /// Bytes. To send a body of this size twice costs about as much as to ask for its folder first.
+  static let small: Int64 = 1 << 20
 
   /// Called after a refusal that a missing folder may explain, such as a 500 from nginx: creates the folder. Returns
   /// whether it was missing, so that the file can be sent again. The server is asked once per folder; if it creates
