@@ -103,12 +103,16 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
   public var message: String
   /// The error of the source of the body, or of the closure that received the content; nil for all other reasons.
   public var cause: BlobError?
+  /// No byte of a response arrived before the connection was closed. A server that is overloaded may do so, and a tunnel
+  /// or load balancer whose server is away.
+  public var isUnanswered: Bool
 
   /// Creates an error, for transports and tests.
-  public init(_ code: Code, _ message: String, cause: BlobError? = nil) {
+  public init(_ code: Code, _ message: String, cause: BlobError? = nil, isUnanswered: Bool = false) {
     self.code = code
     self.message = message
     self.cause = cause
+    self.isUnanswered = isUnanswered
   }
 
   public var description: String { message }

@@ -55,8 +55,8 @@ public struct CaptureDate: Sendable, Hashable, CustomStringConvertible {
 extension CaptureDate {
   /// A point in time, in this machine's time zone.
   public init(secondsSince1970: Int64) {
-    // Clamped because layouts support the years 1800 to 9999, and a file system may report any year.
-    var seconds = time_t(min(max(secondsSince1970, -5_364_000_000), 253_402_000_000))
+    // A file system may report any year. A year has four digits, and modification times are sent from 1677-09-21 on.
+    var seconds = time_t(min(max(secondsSince1970, Int64.min / 1_000_000_000), 253_402_000_000))
     var parts = tm()
     localtime_r(&seconds, &parts)
     self.init(parts)

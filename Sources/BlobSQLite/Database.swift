@@ -221,7 +221,7 @@ private func openHandle(
   var handle: OpaquePointer?
   // NOMUTEX: a connection is used by one thread at a time.
   let flags = access | SQLITE_OPEN_NOMUTEX
-  let code = path.withCString { sqlite3_open_v2($0, &handle, flags, nil) }
+  let code = try withoutLinks(path).withCString { sqlite3_open_v2($0, &handle, flags, nil) }
   if code == SQLITE_OK, let handle { return handle }
   defer { sqlite3_close_v2(handle) }
   guard let handle else { throw SQLiteError("open", path, code: SQLITE_NOMEM, "out of memory") }

@@ -41,7 +41,16 @@ public final class Statement {
   /// Binds a text to the parameter at `index`, counted from 1; nil binds NULL.
   public func bind(_ index: Int32, _ value: String?) throws(SQLiteError) {
     guard var value else { return try bindNull(index) }
-    guard let kept = value.withUTF8({ keep(UnsafeRawBufferPointer($0), as: index) }) else { throw misuse(index) }
+    try bindText(index, value.withUTF8 { keep(UnsafeRawBufferPointer($0), as: index) })
+  }
+
+  /// Binds a text that need not be UTF-8.
+  func bind(_ index: Int32, text: [UInt8]) throws(SQLiteError) {
+    try bindText(index, text.withUnsafeBytes { keep($0, as: index) })
+  }
+
+  private func bindText(_ index: Int32, _ kept: UnsafeRawBufferPointer?) throws(SQLiteError) {
+    guard let kept else { throw misuse(index) }
     let text = kept.baseAddress!.assumingMemoryBound(to: CChar.self)
     try check(sqlite3_bind_text64(handle, index, text, UInt64(kept.count), nil, UInt8(SQLITE_UTF8)))
   }
@@ -125,11 +134,16 @@ public final class Statement {
     return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
   }
 
-  /// At most `bytes` bytes of a text, whose length is not trusted; nil for NULL.
-  func text(_ column: Int32, atMost bytes: Int) -> String? {
+  /// At most `most` bytes of a text or a BLOB, whose length is not trusted. A text is in UTF-8, unless the database has
+  /// other bytes for it. A number is returned as text; nil for NULL.
+  func bytes(_ column: Int32, atMost most: Int) -> [UInt8]? {
+    if sqlite3_column_type(handle, column) == SQLITE_BLOB {
+      // SQLite returns a null address for an empty BLOB.
+      guard let start = sqlite3_column_blob(handle, column) else { return [] }
+      return Array(UnsafeRawBufferPointer(start: start, count: min(most, Int(sqlite3_column_bytes(handle, column)))))
+    }
     guard let start = sqlite3_column_text(handle, column) else { return nil }
-    let count = min(bytes, Int(sqlite3_column_bytes(handle, column)))
-    return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    return Array(UnsafeBufferPointer(start: start, count: min(most, Int(sqlite3_column_bytes(handle, column)))))
   }
 
   /// nil for NULL.

@@ -9,6 +9,7 @@ final class HostState: Sendable {
 
   private let reached = Atomic(false)
   private let answered = Atomic(false)
+  private let responseCount = Atomic(0)
   private let accepted = Atomic(false)
   private let stored = Atomic(false)
   /// Consecutive files that ran out of attempts.
@@ -31,6 +32,7 @@ final class HostState: Sendable {
   let putAnswers = PutAnswers()
   let existing = ExistingFiles()
   let names = NameGates()
+  let overwritten = OverwrittenNames()
   /// Whether a tus server returns the bytes of an upload under the upload's own URL.
   let uploadURLs = UploadURLs()
 
@@ -47,8 +49,12 @@ final class HostState: Sendable {
 
   func noteAnswer() { if !hasAnswered { answered.store(true, ordering: .relaxed) } }
 
+  /// The number of responses to all requests so far.
+  var responses: Int { responseCount.load(ordering: .relaxed) }
+
   func note(_ response: HTTPResponse) {
     noteAnswer()
+    responseCount.add(1, ordering: .relaxed)
     if !response.isSuccess { return }
     if !hasAccepted { accepted.store(true, ordering: .relaxed) }
     if exhausted.load(ordering: .relaxed) > 0 { exhausted.store(0, ordering: .relaxed) }

@@ -1,3 +1,5 @@
+import BlobHTTP
+
 /// The number of retries, and the delays before them.
 ///
 /// Failures are counted since the server last stored a fair share of what it was sent: a slow upload that makes
@@ -11,9 +13,10 @@ public struct RetryPolicy: Sendable {
   public var longest: Duration
   /// How long to wait for a destination that was reached before and accepts no connection now, for example because the
   /// machine changes networks or the server restarts. The same applies to a destination that has accepted something
-  /// before and responds 502, 503 or 504 now, and to a source that cannot be read for a while, such as a photo in iCloud.
-  /// The delays are added up as long as failures are counted, and these
-  /// failures do not count as `retries`. nil: they count like other failures.
+  /// before and responds 502, 503 or 504 now, or closes connection after connection before the first byte of a response,
+  /// as a tunnel does whose server is away; and to a source that cannot be read for a while, such as a photo in iCloud.
+  /// The delays are added up as long as failures are counted, and these failures do not count as `retries`. nil: they
+  /// count like other failures.
   public var outage: Duration?
 
   /// - `retries`: nil means 8 failures, and `outage` in addition. If a number is given, every failure counts.
@@ -61,6 +64,21 @@ struct FailureCount: Sendable {
   /// Bytes of bodies handed to connections since counting began, and bytes that the server has stored since then.
   private(set) var sent: Int64 = 0
   private(set) var kept: Int64 = 0
+  /// At the last failure: the number of responses that the host had given to all requests, and `sent`.
+  private var atLastFailure: (responses: Int, sent: Int64)?
+  /// Bytes of a body that are lost in the buffers of two sockets and a tunnel between them. More of them were read by a
+  /// server.
+  private static let mostBuffered: Int64 = 4 << 20
+
+  /// Call this once for each failure, before `delay`. Returns whether the host has sent nothing at all since the failure
+  /// before: it has closed this connection too before the first byte of a response, and has answered no other request in
+  /// between. `responses`: the number of responses that the host has given to all requests.
+  mutating func isSilence(_ error: UploadError, responses: Int) -> Bool {
+    let before = atLastFailure
+    atLastFailure = (responses, sent)
+    guard let before, (error.cause as? TransportError)?.isUnanswered == true else { return false }
+    return responses == before.responses && sent - before.sent <= Self.mostBuffered
+  }
 
   /// Bytes of a body were handed to a connection.
   mutating func noteSent(_ count: Int64) { sent = sent.addingClamped(count) }

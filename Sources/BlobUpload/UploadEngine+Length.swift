@@ -27,7 +27,8 @@ extension UploadEngine {
       throw UploadError(
         .giveUp, .file,
         "its length is not known, it is more than \(uploader.spool.memory) bytes, and the server wants it before "
-          + "the first one")
+          + "the first one: --spool-dir says where all of it can be held, or --spool-memory how much of it in memory"
+      )
     }
     return try await send(held.source, info.of(length), target.of(length))
   }

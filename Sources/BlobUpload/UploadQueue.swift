@@ -160,7 +160,9 @@ public struct UploadQueue: Sendable {
     do {
       let claims = try await journal.claim(
         intents, destination: destinationID, again: again, replacesGrown: replacesGrown)
-      return zip(items, claims).map { Claimed($0, $1) }
+      let works = zip(items, claims).map { Claimed($0, $1) }
+      noteStored(works)
+      return works
     } catch {
       throw UploadError(journal: error)
     }
@@ -224,9 +226,11 @@ public struct UploadQueue: Sendable {
       }
       // What is read once cannot be read again for the comparison: its digest is made on the way.
       let hashed = verify && source.access == .sequential ? HashingSource(source, .sha256) : nil
-      var result = try await engine.upload(
-        hashed ?? source, work.item.info, to: target, entry: id, resuming: entry?.session,
-        receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
+      var result = try await replacingNoneOfThisRun(work.item, target) { [target] () async throws(UploadError) in
+        try await engine.upload(
+          hashed ?? source, work.item.info, to: target, entry: id, resuming: entry?.session,
+          receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
+      }
       isStored = true
       if verify { result.location = try await verify(work.item, id, result, digest: hashed?.value) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)

@@ -46,6 +46,9 @@ public struct UploadTraits: Sendable {
   /// What decides, besides the URL, where a file arrives, for example the fields of a form; nil: the URL decides. The
   /// journal stores only a digest of it.
   public var recipient: [String]?
+  /// The receiver is told the last component of a file's path only: two files of that name in different folders have
+  /// the same name for it.
+  public var dropsFolders: Bool
   /// The digests that bodies can carry and the server can verify; empty: none.
   public var checksums: [Digest.Algorithm]
   /// A field of the request names the file, so the URL that uploads are posted to may end in any component.
@@ -63,7 +66,7 @@ public struct UploadTraits: Sendable {
     numbersParts: Bool = false, resumesCreations: Bool = false, acknowledgesOnTheWay: Bool = false,
     carriesMetadata: Bool = false, leavesTemporaryFiles: Bool = false, postsToEndpoint: Bool = false,
     digests: Digests = .none, needsBodyLengths: Bool = false, queries: Queries = .carried,
-    recipient: [String]? = nil, checksums: [Digest.Algorithm] = [],
+    recipient: [String]? = nil, dropsFolders: Bool = false, checksums: [Digest.Algorithm] = [],
     namesInFields: Bool = false, namesBuckets: Bool = false, concatenation: (any UploadConcatenation)? = nil,
     sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
   ) {
@@ -77,6 +80,7 @@ public struct UploadTraits: Sendable {
     self.needsBodyLengths = needsBodyLengths
     self.queries = queries
     self.recipient = recipient
+    self.dropsFolders = dropsFolders
     self.checksums = checksums
     self.namesInFields = namesInFields
     self.namesBuckets = namesBuckets

@@ -16,8 +16,9 @@ extension Uploader {
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
+    let isSilence = failures.isSilence(error, responses: destination.acquaintance.responses)
     let isOutage =
-      error.isUnreachable && isReal || error.saysUnavailable && hasAccepted || error.isOfLostSource
+      error.isUnreachable && isReal || (error.saysUnavailable || isSilence) && hasAccepted || error.isOfLostSource
     guard
       let wait = failures.delay(policy, isOutage: isOutage, asked: asked, atLeast: least, using: &random)
     else { throw destination.acquaintance.judge(exhausted: error.after(failures)) }

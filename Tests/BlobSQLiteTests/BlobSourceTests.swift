@@ -122,6 +122,30 @@ import Testing
     #expect(odd.table.condition == "a=1 AND b='%'" && odd.table.name == "n" && odd.selection == .every)
   }
 
+  /// Names are bytes, of a text as of a BLOB.
+  @Test(arguments: ["CAST(x'FF41' AS TEXT)", "x'FF41'"], ["UTF-8", "UTF-16"])
+  func aNameThatIsNoUTF8IsKept(_ value: String, _ encoding: String) throws {
+    // A text of a database in UTF-16 has no bytes that are not text.
+    if encoding == "UTF-16", value.hasPrefix("CAST") { return }
+    let scratch = Scratch()
+    let database = try Database(BytePath(scratch.file))
+    try database.execute("PRAGMA encoding='\(encoding)'")
+    try database.execute("CREATE TABLE photo(id INTEGER PRIMARY KEY, name, data BLOB)")
+    try database.execute("INSERT INTO photo VALUES(1, \(value), x'01'), (2, 'a.jpg', x'0102')")
+    let table = SQLiteBlobTable(BytePath(scratch.file), table: "photo", column: "data", name: "name")
+    let rows = try table.rows(after: nil, limit: 9)
+    #expect(rows.map(\.name) == [BytePath([0xFF, 0x41]), "a.jpg"])
+    for (row, length) in zip(rows, [1, 2] as [Int64]) {
+      let source = try SourceResolver.files.withDatabases.source(for: table.url(row: row.number, named: row.name))
+      #expect(try source.info(Cancellation()).length == length)
+    }
+    let other = table.url(row: 1, named: BytePath([0xFE, 0x41]))
+    let gone = #expect(throws: BlobError.self) {
+      try SourceResolver.files.withDatabases.source(for: other).info(Cancellation())
+    }
+    #expect(gone?.code == .notFound)
+  }
+
   /// SQLite may give the number of a deleted row to a new one, which may have the same version: that is another BLOB.
   @Test(arguments: ["a'b & 100%.jpg", "ü", "7", "a'\u{301}b", "it'\u{200D}s", nil], [nil, "version"])
   func aRowThatHasAnotherNameIsNotTheOne(_ name: String?, _ version: String?) throws {
@@ -131,7 +155,7 @@ import Testing
     try album.execute("UPDATE photo SET name = \(value)")
     let table = SQLiteBlobTable(album.file, table: "photo", column: "data", name: "name", version: version)
     let row = try #require(try table.row(1))
-    #expect(row.name == name ?? "1")
+    #expect(row.name == BytePath(name ?? "1"))
     let url = table.url(row: 1, named: row.name)
     let source = try SourceResolver.files.withDatabases.source(for: url)
     let reader = try source.open(at: 0, Cancellation())
@@ -140,7 +164,7 @@ import Testing
     try album.added(PatternSource(length: 500_000, seed: 2))
     try album.execute("UPDATE photo SET name = 'b.jpg', version = 1")
     let gone = #expect(throws: BlobError.self) { try source.info(Cancellation()) }
-    #expect(gone?.code == .notFound && gone?.message.contains(row.name) == true, "\(gone as Any)")
+    #expect(gone?.code == .notFound && gone?.message.contains("\(row.name)") == true, "\(gone as Any)")
     #expect((#expect(throws: BlobError.self) { try reader.finish() })?.code == .changed)
     #expect(
       try SourceResolver.files.withDatabases.source(for: table.url(row: 1)).info(Cancellation()).length == 500_000)
@@ -162,7 +186,8 @@ import Testing
     "sqlite:", "sqlite:/a", "sqlite:/a?table=t", "sqlite:?table=t&column=c", "sqlite:/a?table=t&column=c&x=1",
     "sqlite:/a?table=t&column=c&row=x", "sqlite:/a?table=t&column=c&row=1&chunks=n",
     "sqlite:/a?table=%zz&column=c", "sqlite:/a?table=%+1&column=c",
-    "sqlite:/a?table&column=c",
+    "sqlite:/a?table&column=c", "sqlite:/a?table=t&column=c&row=1&row=1", "sqlite:/a?table=t&column=c&where=a&where=b",
+    "sqlite:/a?table=%FF&column=c",
   ])
   func aURLThatSaysTooLittleIsRefused(_ url: String) {
     let error = #expect(throws: BlobError.self) { try SQLiteBlobTable.parse(url) }

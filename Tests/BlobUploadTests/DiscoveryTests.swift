@@ -49,6 +49,21 @@ import Testing
     #expect(script.methods == ["OPTIONS"])
   }
 
+  /// nginx and Apache answer a request without TLS at a port for TLS. The command line then names the scheme.
+  @Test(
+    arguments: [
+      "The plain HTTP request was sent to HTTPS port",
+      "Reason: You're speaking plain HTTP to an SSL-enabled server port.",
+    ], [nil, "dav"])
+  func aPortForTLSRefusesEverything(_ text: String, _ named: String?) async {
+    let peer = HTTPPeer { _ in .init(400, ["Content-Type": "text/html"], Array("<html>\(text)</html>".utf8)) }
+    defer { peer.stop() }
+    let error = await #expect(throws: UploadError.self) {
+      try await UploadDestination.discover(peer.url, named: named, over: SocketTransport())
+    }
+    #expect(error?.side == .destination && error?.status == 400, "\(error as Any)")
+  }
+
   @Test(arguments: [401, 503]) func aRefusalIsTheDestinations(_ status: Int) async {
     let script = Script(.status(status))
     let error = await #expect(throws: UploadError.self) {

@@ -100,6 +100,60 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(clock.waits.count == (hasAccepted ? 20 : 8), "\(clock.waits)")
   }
 
+  private static let unanswered = TransportError(.broken, "it closed the connection", isUnanswered: true)
+
+  /// A tunnel accepts connections for a server that is away, and closes each before the first byte of a response.
+  @Test(arguments: ["put", "tus"], [20, 1000])
+  func aServerBehindATunnelIsWaitedForByTime(_ name: String, _ cut: Int) async {
+    let clock = LeapingClock()
+    let script = Script { number, request throws(TransportError) in
+      if number > 0, number <= cut { throw Self.unanswered }
+      if name == "put" { return .status(201) }
+      return switch request.method {
+      case "POST": .created
+      case "HEAD": .at(0, of: 1000)
+      default: .at(1000)
+      }
+    }
+    var uploader = uploader(name == "put" ? PlainPut() : Tus(), script, clock: clock)
+    uploader.retry = RetryPolicy()
+    if name == "put" { #expect(await uploader.failure(as: "first") == nil) }
+    let error = await uploader.failure()
+    #expect((error == nil) == (cut == 20), "\(String(describing: error))")
+    let away = clock.waits.reduce(.zero, +)
+    #expect(away > .seconds(cut == 20 ? 100 : 600) && away < .seconds(700), "\(away)")
+  }
+
+  /// The server is there: it answers, and then breaks the connection while it is sent the file.
+  @Test func aServerThatBreaksEveryBodyIsGivenUp() async {
+    let clock = LeapingClock()
+    let script = Script { _, request throws(TransportError) in
+      switch request.method {
+      case "POST": .created
+      case "HEAD": .at(0, of: 1000)
+      default: throw Self.unanswered
+      }
+    }
+    var uploader = uploader(Tus(), script, clock: clock)
+    uploader.retry = RetryPolicy()
+    #expect(await uploader.failure()?.recovery == .giveUp)
+    #expect(clock.waits.count <= 9, "\(clock.waits)")
+  }
+
+  /// A server that has never accepted anything, or is sent many bytes each time, is no server that is away.
+  @Test(arguments: [Int64(1000), 64 << 20]) func aServerThatNeverAnswersIsGivenUp(_ length: Int64) async {
+    let clock = LeapingClock()
+    let script = Script { number, _ throws(TransportError) in
+      if number == 0, length > 1000 { return .status(201) }
+      throw Self.unanswered
+    }
+    var uploader = uploader(PlainPut(), script, clock: clock)
+    uploader.retry = RetryPolicy()
+    if length > 1000 { #expect(await uploader.failure(as: "first") == nil) }
+    #expect(await uploader.failure(of: length)?.recovery == .giveUp)
+    #expect(clock.waits.count == 8, "\(clock.waits)")
+  }
+
   /// For example, the user has mistyped the host.
   @Test func aDestinationThatWasNeverReachedIsGivenUpSoon() async {
     let clock = LeapingClock()

@@ -46,15 +46,6 @@ import Testing
     #expect(peer.names() == ["backup/phone/a.jpg"])
   }
 
-  /// A server that refuses a file for its missing folder has received the whole file by then.
-  @Test func aLargeFileIsSentOnceToAFolderThatIsMissing() async throws {
-    let peer = DavPeer()
-    defer { peer.stop() }
-    _ = try await uploader(peer, at: "films/new/").upload(PatternSource(length: 5 << 20), as: "a.mov")
-    #expect(peer.names() == ["films/new/a.mov"])
-    #expect(peer.requests.count { $0.hasPrefix("PUT") } == 1, "\(peer.requests)")
-  }
-
   @Test func everyNameIsAskedForAndEveryUploadIsPutAsideLookedAtAndMoved() async throws {
     let peer = DavPeer()
     defer { peer.stop() }

@@ -57,6 +57,23 @@ extension EndToEnd {
       #expect(Array(arrived) == [1, 2])
     }
 
+    /// Names are bytes, as those of files are: a value of another encoding, or a BLOB, arrives as it is.
+    @Test func namesThatAreNotUTF8ArriveAsTheyAre() async throws {
+      let database = try makeDatabase([10, 20, 30])
+      for (id, name) in [(1, "CAST(x'FF41' AS TEXT)"), (2, "CAST(x'FE41' AS TEXT)"), (3, "x'FD41'")] {
+        try database.execute("UPDATE photo SET file = \(name) WHERE id = \(id)")
+      }
+      let server = try await ServeProcess.start(in: scratch)
+      for words in ["3 files sent", "3 done before"] {
+        let (end, push) = try await fullbore("push", source, server.url, in: scratch)
+        #expect(end == .exited(0) && push.output.contains(words), "\(push.output)\(push.errors)")
+      }
+      for (first, length) in [(0xFF, 10), (0xFE, 20), (0xFD, 30)] as [(UInt8, Int64)] {
+        let path = BytePath(server.folder.path).appending(BytePath([first, 0x41]))
+        #expect(try FileSource(path).info(Cancellation()).length == length)
+      }
+    }
+
     @Test func aKilledPushOfARowGoesOnWhereItWas() async throws {
       let size = 24 << 20
       _ = try makeDatabase([size])
@@ -181,9 +198,13 @@ extension EndToEnd {
       ("none.db?table=photo&column=data", "unable to open", 1),
       ("album.db?table=photo", "wanted is", 2), ("album.db?table=photo&column=data&chunks=id", "needs a name", 2),
       ("album.db?table=photo&column=file&row=1", "no BLOB", 1),
+      ("album.db?table=photo&column=data&row=1&row=1", "row= is given twice", 2),
+      ("album.db?table=photo&column=data&where=id<3&where=id>1", "where= is given twice", 2),
+      ("loop?table=photo&column=data", "Too many levels of symbolic links", 1),
     ])
     func whatIsWrongIsSaid(_ source: String, _ words: String, _ status: Int32) async throws {
       _ = try makeDatabase([10])
+      try FileManager.default.createSymbolicLink(atPath: scratch.path("loop"), withDestinationPath: "loop")
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(Tool.fullbore, ["push", "sqlite:" + scratch.path(source), server.url], in: scratch)
       #expect(try await push.wait() == .exited(status), "\(push.output)\(push.errors)")

@@ -116,6 +116,26 @@ extension EndToEnd {
       }
     }
 
+    /// Two files of different folders have the same name in a form, unless a field has their path.
+    @Test(arguments: [false, true], [["--overwrite"], []])
+    func filesOfOneNameInTwoFoldersAreNotLost(_ namesPath: Bool, _ options: [String]) async throws {
+      try scratch.file("gallery/1/IMG.JPG", 1000)
+      try scratch.file("gallery/2/IMG.JPG", 2000)
+      let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")])
+      let fields = namesPath ? ["--form", "folder={path}"] : []
+      let words = ["push"] + options + fields + [scratch.path("gallery/"), "form+http://127.0.0.1:\(peer.port)/up"]
+      let dry = try Command(Tool.fullbore, words + ["--dry-run"], in: scratch)
+      #expect(try await dry.wait() == .exited(namesPath ? 0 : 1), "\(dry.output)\(dry.errors)")
+      for round in 1...2 {
+        let push = try Command(Tool.fullbore, words, in: scratch)
+        #expect(try await push.wait() == .exited(namesPath ? 0 : 1), "\(push.output)\(push.errors)")
+        if namesPath { continue }
+        for folder in ["1", "2"] { #expect(push.errors.contains("gallery/\(folder)/IMG.JPG"), "\(push.errors)") }
+        #expect(push.errors.contains("{path}") && !push.errors.contains("--layout"), "round \(round): \(push.errors)")
+      }
+      #expect(peer.seen.heads.count == (namesPath ? 2 : 1))
+    }
+
     @Test func whatCannotBeReadBackIsSaidBeforeAnythingIsSent() async throws {
       let file = try scratch.file("a.jpg", 1000)
       let server = try await ServeProcess.start(in: scratch)

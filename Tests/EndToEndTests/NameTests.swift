@@ -32,6 +32,21 @@ extension EndToEnd {
       return gallery
     }
 
+    /// Without a slash at its end, the destination is the folder's new name, which is said.
+    @Test func aFolderTakesTheNameOfADestinationWithoutASlash() async throws {
+      try scratch.file("DCIM/100/a.jpg", 1000)
+      let server = try await ServeProcess.start(in: scratch)
+      for (source, slash, name, isTold) in [
+        ("DCIM", "", "2026/100/a.jpg", true), ("DCIM", "/", "2027/DCIM/100/a.jpg", false),
+        ("DCIM/", "", "2028/100/a.jpg", false),
+      ] {
+        let url = server.url + name.prefix(4) + slash
+        let (end, push) = try await fullbore("push", scratch.path(source), url, in: scratch)
+        #expect(end == .exited(0) && server.folder.files()[name] != nil, "\(server.folder.files()) \(push.errors)")
+        #expect(push.errors.contains("\(url)/DCIM/…") == isTold, "\(push.errors)")
+      }
+    }
+
     private func write(_ path: [[UInt8]], _ text: String) throws {
       var bytes = Array(scratch.path("gallery").utf8)
       for (number, name) in path.enumerated() {

@@ -45,6 +45,21 @@ import Testing
     #expect(notes.outages.count == 1 && notes.outages.first?.contains("(6.00 s)") == true, "\(notes.outages)")
   }
 
+  /// A pipe may bring nothing for hours; only a failed request shows that the server is away.
+  @Test func aPipeThatBringsNothingIsNoOutageUntilARequestFails() {
+    let watch = watch()
+    watch.expectIdleTimes()
+    for second in 0...600 { watch.look(at: began + .seconds(second)) }
+    #expect(notes.outages == [])
+    let cause = TransportError(.connect, "PUT http://media.example/a: connection refused (media.example:80)")
+    watch.failed(UploadError(cause), next: .seconds(9), at: began + .seconds(601))
+    watch.look(at: began + .seconds(604))
+    #expect(notes.outages.count == 1 && notes.outages.first?.contains("does not answer") == true, "\(notes.outages)")
+    counters.comparedBytes.addClamped(1000)
+    watch.look(at: began + .seconds(610))
+    #expect(notes.outages.last?.contains("answers again") == true, "\(notes.outages)")
+  }
+
   @Test func readingBackIsProgress() {
     let watch = watch()
     _ = film(sent: length)

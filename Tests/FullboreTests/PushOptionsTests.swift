@@ -94,6 +94,20 @@ import Testing
   @Test func databasesThatCannotBeSentAreRefused() {
     #expect(refusal("sqlite:a.db?table=t", "http://host/")?.contains("wanted is sqlite:FILE?table=T&column=C") == true)
     #expect(refusal("sqlite:a.db?table=t&column=c", "http://host/a")?.contains("many rows") == true)
+    for double in ["row=1&row=2", "where=a&where=b", "table=t", "name=n&version=v&name=n"] as [BytePath] {
+      let url = BytePath("sqlite:a.db?table=t&column=c&".utf8 + double.bytes)
+      #expect(refusal(url, "http://host/")?.contains("is given twice") == true, "\(url)")
+    }
+  }
+
+  /// One message, whatever the destination and `--name` are: none of them makes it possible.
+  @Test func aLayoutIsNotForStandardInput() {
+    for words in [["-", "http://host/"], ["--name", "a", "-", "http://host/"], ["-", "http://host/a"]] as [[BytePath]] {
+      let refusal = usageError { () throws(UsageError) in
+        _ = try PushOptions(try Arguments(["--layout", "{name}"] + words, PushCommand.declaration))
+      }
+      #expect(refusal == "--layout is not for standard input: leave it out", "\(words)")
+    }
   }
 
   @Test func whatBelongsToS3IsRefusedElsewhere() {

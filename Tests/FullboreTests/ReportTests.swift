@@ -59,7 +59,7 @@ import Testing
 
   /// Files were refused one by one, and the last refusal ends the push. Files that were being sent at that time are not
   /// reported again.
-  @Test func theFileThatEndsThePushIsNamedAndCounted() throws {
+  @Test(arguments: [403, 404, 507]) func theFileThatEndsThePushIsNamedAndCounted(_ status: Int) throws {
     let errors = open("errors")
     let counters = PushCounters()
     let report = LineReport(
@@ -72,7 +72,7 @@ import Testing
     var last: UploadError?
     for (name, side) in refusals {
       let source = PatternSource(length: 1000)
-      let error = UploadError(.giveUp, side, "PUT \(name): 403", status: 403)
+      let error = UploadError(.giveUp, side, "PUT \(name): \(status)", status: status)
       let target = UploadTarget(endpoint: url, url: url, path: BytePath(name), length: 1000, contentType: "video/mp4")
       let item = UploadItem(source: source, info: source.info, identity: BytePath("/src/\(name)"), target: target)
       observer.ended(item, nil, .failed(error))
@@ -85,6 +85,23 @@ import Testing
     #expect(named == ["a", "b", "c"])
     #expect(counters.summary(elapsed: .zero).filesFailed == 3)
     #expect(observer.hasTold(try #require(last)))
+  }
+
+  /// The only file was refused, and then the same refusal ends the push.
+  @Test(arguments: [403, 404, 507]) func theRefusalOfTheOnlyFileIsSaidOnce(_ status: Int) throws {
+    let errors = open("errors")
+    let report = LineReport(
+      Console(descriptor: errors, limit: 0), errors: Console(descriptor: errors, limit: 0), OutputOptions())
+    let observer = PushObserver(report: report, counters: PushCounters())
+    let url = try #require(HTTPURL("http://media.example/in/"))
+    let source = PatternSource(length: 1000)
+    let item = UploadItem(
+      source: source, info: source.info, identity: "/src/a",
+      target: UploadTarget(endpoint: url, url: url, path: "a", length: 1000))
+    observer.ended(item, nil, .failed(UploadError(.giveUp, .file, "PUT a: \(status)", status: status)))
+    close(errors)
+    #expect(observer.hasTold(UploadError(.giveUp, .destination, "PUT a: \(status)", status: status)))
+    #expect(!observer.hasTold(UploadError(.giveUp, .destination, "PUT a: 401", status: 401)))
   }
 
   @Test func theSummarySaysWhatWasAsked() {

@@ -8,7 +8,8 @@ extension ConnectionWorker {
     let failure = DialFailure(
       dialer, transfer, proxy, result, options, tooLate: tooLate(transfer, dialer.route))
     let (code, words) = failure.descriptorProblem ?? failure.proxyProblem ?? failure.tlsProblem ?? failure.other
-    return TransportError(code, "\(transfer.job.name): \(words)")
+    // A connection that is closed during the TLS handshake has brought no response either.
+    return TransportError(code, "\(transfer.job.name): \(words)", isUnanswered: code == .broken)
   }
 
   func tooLate(_ transfer: Transfer, _ route: Route) -> String {

@@ -257,7 +257,8 @@ extension ConnectionWorker {
       } else {
         "the connection broke"
       }
-    return TransportError(.broken, "\(transfer.job.name): \(what), \(transfer.reached)")
+    return TransportError(
+      .broken, "\(transfer.job.name): \(what), \(transfer.reached)", isUnanswered: transfer.received == 0)
   }
 }
 

@@ -28,7 +28,10 @@ struct BlobVersion {
       SELECT rowid, typeof(\(column)), length(\(column)), \(Self.version(place)) FROM \(quoted(place.table))
       WHERE (\(place.wholeCondition)) ORDER BY \(place.order), rowid LIMIT \(Self.mostChunks + 1)
       """)
-    if let name = place.name { try rows.bind(1, name.value) }
+    if let name = place.name?.value.bytes {
+      try rows.bind(1, text: name)
+      try rows.bind(2, name)
+    }
     // A fixed key suffices: the checksum distinguishes versions that occur, and need not resist forgery, because anyone
     // who can write to the database can change what is sent anyway.
     let digest = KeyedChecksum(key: Array(1...UInt8(KeyedChecksum.keyCount)))

@@ -21,7 +21,7 @@ final class ReadConnection {
     self.cancel = cancel
     var handle: OpaquePointer?
     let flags = (writes ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX
-    let code = file.withCString { sqlite3_open_v2($0, &handle, flags, nil) }
+    let code = try withoutLinks(file).withCString { sqlite3_open_v2($0, &handle, flags, nil) }
     guard let handle else { throw SQLiteError("open", file, code: SQLITE_NOMEM, "out of memory") }
     if code != SQLITE_OK {
       let error = lastError(of: handle, "open", file)

@@ -21,7 +21,7 @@ public struct SQLiteBlobSource: BlobSource {
   /// - `name`: a column, and the value that it must have in this row. SQLite may give the number of a deleted row to a
   ///   new one; with another name, that is not this BLOB. nil: only the number counts.
   public init(
-    _ file: BytePath, table: String, column: String, row: Int64, name: (column: String, value: String)? = nil,
+    _ file: BytePath, table: String, column: String, row: Int64, name: (column: String, value: BytePath)? = nil,
     version: String? = nil
   ) {
     self.file = file
@@ -71,17 +71,21 @@ struct BlobLocation: Sendable, CustomStringConvertible {
   /// SQL for the selection of rows and for their order.
   var condition: String
   /// A column, and the value that it must have as well.
-  var name: (column: String, value: String)?
+  var name: (column: String, value: BytePath)?
   var order: String
   /// The selection must contain exactly one row.
   var isSingle: Bool
 
   var description: String { "\(table).\(column) where \(condition)" }
 
-  /// SQL for all conditions; its first parameter is the value of `name`. A row without a name has its number as its name.
+  /// SQL for all conditions; its parameters are the value of `name` as a text and as a BLOB. A row without a name has its
+  /// number as its name.
   var wholeCondition: String {
-    guard let name else { return condition }
-    return "(\(condition)) AND coalesce(CAST(\(quoted(name.column)) AS TEXT), rowid || '') = ?1"
+    guard let column = name.map({ quoted($0.column) }) else { return condition }
+    return """
+      (\(condition)) AND CASE typeof(\(column)) WHEN 'blob' THEN \(column) = ?2
+      ELSE coalesce(CAST(\(column) AS TEXT), rowid || '') = ?1 END
+      """
   }
 }
 

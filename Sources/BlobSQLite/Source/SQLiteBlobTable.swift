@@ -6,11 +6,11 @@ public struct SQLiteBlobTable: Sendable {
   public struct Row: Sendable {
     /// The row's number, which SQLite calls `rowid`.
     public var number: Int64
-    /// The value of the name column, or the row's number.
-    public var name: String
+    /// The bytes of the value in the name column, whatever its type and encoding; or the row's number.
+    public var name: BytePath
 
     /// Creates a row of given values.
-    public init(number: Int64, name: String) {
+    public init(number: Int64, name: BytePath) {
       self.number = number
       self.name = name
     }
@@ -85,12 +85,12 @@ public struct SQLiteBlobTable: Sendable {
       try select.bind(3, Int64(limit))
       var rows: [Row] = []
       while try select.step() {
-        let (number, name) = (select.int(0), select.text(1, atMost: Self.longestName + 1))
+        let (number, name) = (select.int(0), select.bytes(1, atMost: Self.longestName + 1))
         // Otherwise a caller that repeatedly asks for the rows after the last one could get the same rows for ever.
         guard number >= rows.last.map({ $0.number + 1 }) ?? first, number <= last else {
           throw SQLiteError("list", file, code: 1, "row \(number) comes out of turn")
         }
-        rows.append(Row(number: number, name: name ?? "\(number)"))
+        rows.append(Row(number: number, name: name.map { BytePath($0) } ?? BytePath("\(number)")))
       }
       return rows
     }
@@ -116,8 +116,8 @@ public struct SQLiteBlobTable: Sendable {
   public static let longestName = 4096
 
   /// - `named`: the value that the name column must have; nil, or if there is no such column: any.
-  public func source(row: Int64, named: String? = nil) -> SQLiteBlobSource {
-    var condition: (column: String, value: String)?
+  public func source(row: Int64, named: BytePath? = nil) -> SQLiteBlobSource {
+    var condition: (column: String, value: BytePath)?
     if let name, let named { condition = (name, named) }
     return SQLiteBlobSource(file, table: table, column: column, row: row, name: condition, version: version)
   }
@@ -133,7 +133,7 @@ public struct SQLiteBlobTable: Sendable {
     /// All rows that match the condition, each a separate BLOB.
     case every
     /// One row, whether or not it matches the condition. `named`: the value that the name column must have; nil: any.
-    case row(Int64, named: String? = nil)
+    case row(Int64, named: BytePath? = nil)
     /// All rows that match the condition, as chunks of one BLOB, in the order of a column.
     case chunks(orderedBy: String)
   }
@@ -142,24 +142,32 @@ public struct SQLiteBlobTable: Sendable {
 extension SQLiteBlobTable {
   /// Parses `sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=NUMBER | &chunks=COLUMN]`. With
   /// `name=` and `row=`, `&named=VALUE` is the name that the row must have.
-  /// Values that contain one of `&%#` must be percent-encoded. Throws `.unsupported` with a message that says what is
-  /// wrong.
+  /// Values that contain one of `&%#` must be percent-encoded, and each may be given once. Throws `.unsupported` with a
+  /// message that says what is wrong.
   public static func parse(_ url: String) throws(BlobError) -> (table: SQLiteBlobTable, selection: Selection) {
     let rest = url.dropFirst("sqlite:".count)
     let mark = rest.firstIndex(of: "?") ?? rest.endIndex
     var values: [String: String] = [:]
+    var name: BytePath?
     for pair in rest[mark...].dropFirst().split(separator: "&") {
       let key = pair.prefix { $0 != "=" }
       guard ["table", "column", "name", "version", "where", "row", "named", "chunks"].contains(key),
-        key.count < pair.count,
-        let value = String(percentEncoded: pair.dropFirst(key.count + 1))
+        key.count < pair.count, let bytes = percentDecoded(pair.dropFirst(key.count + 1))
       else {
         throw BlobError(
           .unsupported, "'\(pair)' in \(url): wanted are table=, column=, name=, version=, where=, row= and chunks=")
       }
-      values[String(key)] = value
+      // Names are bytes; everything else is a part of SQL, which is text.
+      guard let value = String(validating: bytes, as: UTF8.self) ?? (key == "named" ? "" : nil) else {
+        throw BlobError(.unsupported, "'\(pair)' in \(url): this is not UTF-8")
+      }
+      if key == "named" { name = BytePath(bytes) }
+      // All but one would be ignored, and with `where=` rows be sent that one of them excludes.
+      if values.updateValue(value, forKey: String(key)) != nil {
+        throw BlobError(.unsupported, "\(url): \(key)= is given twice: which of the two?")
+      }
     }
-    guard let file = String(percentEncoded: rest[..<mark]), !file.isEmpty, let table = values["table"],
+    guard let file = percentDecoded(rest[..<mark]), !file.isEmpty, let table = values["table"],
       let column = values["column"]
     else { throw BlobError(.unsupported, "\(url): wanted is sqlite:FILE?table=T&column=C") }
     let selection: Selection
@@ -168,7 +176,7 @@ extension SQLiteBlobTable {
     case (nil, let order?): selection = .chunks(orderedBy: order)
     case (let number?, nil):
       guard let row = Int64(number) else { throw BlobError(.unsupported, "\(url): the row is no number") }
-      selection = .row(row, named: values["named"])
+      selection = .row(row, named: name)
     default: throw BlobError(.unsupported, "\(url): row= and chunks=: which of the two?")
     }
     let found = SQLiteBlobTable(
@@ -178,9 +186,9 @@ extension SQLiteBlobTable {
   }
 
   /// The URL of one row of this table. `named`: the value of its name column, which it must keep; nil: any.
-  public func url(row: Int64, named: String? = nil) -> String {
+  public func url(row: Int64, named: BytePath? = nil) -> String {
     guard let name, let named else { return "\(rowPrefix)\(row)" }
-    return "\(rowPrefix)\(row)&name=\(name.percentEncoded)&named=\(named.percentEncoded)"
+    return "\(rowPrefix)\(row)&name=\(name.percentEncoded)&named=\(percentEncoded(named.bytes))"
   }
 
   /// The prefix of the URL of every row, to which the row number is appended.
@@ -194,7 +202,7 @@ extension SQLiteBlobTable {
 
   private var url: String {
     let version = version.map { "&version=\($0.percentEncoded)" } ?? ""
-    let path = file.absolute().description.percentEncoded
+    let path = percentEncoded(file.absolute().bytes)
     return "sqlite:\(path)?table=\(table.percentEncoded)&column=\(column.percentEncoded)\(version)"
   }
 }
@@ -215,35 +223,35 @@ extension SourceResolver {
 }
 
 extension StringProtocol {
-  /// The string with characters percent-encoded that would end a value in such a URL.
-  fileprivate var percentEncoded: String {
-    utf8.reduce(into: "") { text, byte in
-      if "%&?#".utf8.contains(byte) || byte < 0x21 || byte > 0x7E {
-        text += "%" + hexDigits([byte], uppercase: true)
-      } else {
-        text.unicodeScalars.append(UnicodeScalar(byte))
-      }
+  fileprivate var percentEncoded: String { BlobSQLite.percentEncoded(utf8) }
+}
+
+/// The bytes with those percent-encoded that would end a value in such a URL.
+private func percentEncoded(_ bytes: some Sequence<UInt8>) -> String {
+  bytes.reduce(into: "") { text, byte in
+    if "%&?#".utf8.contains(byte) || byte < 0x21 || byte > 0x7E {
+      text += "%" + hexDigits([byte], uppercase: true)
+    } else {
+      text.unicodeScalars.append(UnicodeScalar(byte))
     }
   }
 }
 
-extension String {
-  /// nil if an escape is invalid, or the bytes are not UTF-8.
-  fileprivate init?(percentEncoded text: some StringProtocol) {
-    var bytes: [UInt8] = []
-    var rest = Array(text.utf8)[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-      guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) else {
-        return nil
-      }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
+/// nil if an escape is invalid.
+private func percentDecoded(_ text: some StringProtocol) -> [UInt8]? {
+  var bytes: [UInt8] = []
+  var rest = Array(text.utf8)[...]
+  while let byte = rest.popFirst() {
+    guard byte == UInt8(ascii: "%") else {
+      bytes.append(byte)
+      continue
     }
-    self.init(validating: bytes, as: UTF8.self)
+    let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+    guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) else {
+      return nil
+    }
+    bytes.append(value)
+    rest = rest.dropFirst(2)
   }
+  return bytes
 }

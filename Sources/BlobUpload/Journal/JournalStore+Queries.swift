@@ -1,4 +1,5 @@
 import BlobSQLite
+import Blobs
 
 extension JournalStore {
   /// Removes the queries of destinations' URLs, which may be signatures; journals before version 7 have them. Must be
@@ -116,4 +117,36 @@ extension JournalStore {
     try run("DELETE FROM finished WHERE destination = ?1", with: old)
     try run("DELETE FROM destination WHERE id = ?1", with: old)
   }
+
+  func uploads(to destination: Int64, where isMeant: (JournalUpload) -> Bool) throws(SQLiteError) -> [JournalUpload] {
+    let select = try database.statement("SELECT target, source, path FROM upload WHERE destination = ?1")
+    defer { select.reset() }
+    try select.bind(1, destination)
+    var found: [JournalUpload] = []
+    while try select.step() {
+      let upload = JournalUpload(
+        target: JournalIntent.parts(ofKey: select.text(0) ?? "").target, source: BytePath(select.blob(1) ?? []),
+        path: BytePath(select.blob(2) ?? []))
+      if isMeant(upload) { found.append(upload) }
+    }
+    return found
+  }
+}
+
+extension Journal {
+  /// The uploads to a destination, in any state, for which `isMeant` returns true. Reads every entry of the destination.
+  package func uploads(
+    to destination: Int64, where isMeant: @Sendable (JournalUpload) -> Bool
+  ) throws(JournalError) -> [JournalUpload] {
+    try read { store throws(SQLiteError) in try store.uploads(to: destination, where: isMeant) }
+  }
+}
+
+/// An upload in the journal, without its session.
+package struct JournalUpload: Sendable {
+  /// The URL of the file at the server.
+  package var target: String
+  package var source: BytePath
+  /// The path below the destination.
+  package var path: BytePath
 }

@@ -42,7 +42,7 @@ extension UploadError {
   /// tells the server's protocols. A server that responds 500 may only not know the method.
   init?(asking request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)
-    if response.refusesAll { return }
+    if response.refusesAll || response.wantsTLS { return }
     guard case .retry = recovery, response.status != 500 else { return nil }
   }
 
@@ -58,6 +58,14 @@ extension HTTPResponse {
   /// be acted on, 206 concerns a part, and 207 several resources, some of which may have failed. RFC 9110 §9.3.4, RFC
   /// 4918 §13.
   var saysStored: Bool { [200, 201, 204].contains(status) }
+
+  /// nginx and Apache say so to a client that does not use TLS at a port where they expect it.
+  var wantsTLS: Bool {
+    guard status == 400 else { return false }
+    let text = String(decoding: body.prefix(2000), as: UTF8.self)
+    return text.contains("plain HTTP request was sent to HTTPS port")
+      || text.contains("speaking plain HTTP to an SSL-enabled server port")
+  }
 
   /// Every further request would get the same response: credentials are missing, or the URL names another server.
   var refusesAll: Bool { [401, 407, 421].contains(status) }

@@ -31,7 +31,9 @@ public struct FormPost: UploadProtocol {
   public var traits: UploadTraits {
     var recipient = field == Self.usualField ? [] : ["file \(field)"]
     for field in fields { recipient += ["field \(field.name)", field.value] }
-    return UploadTraits(postsToEndpoint: true, recipient: recipient)
+    // A receiver that says where each file is has given each a place of its own.
+    let dropsFolders = reply == nil && !fields.contains { $0.value.utf8.firstRange(of: "{path}".utf8) != nil }
+    return UploadTraits(postsToEndpoint: true, recipient: recipient, dropsFolders: dropsFolders)
   }
 
   /// Sends no request: only sending a form can show what the receiver accepts.

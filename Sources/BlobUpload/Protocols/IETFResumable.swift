@@ -161,10 +161,8 @@ public struct IETFResumable: UploadProtocol {
   public func held(by session: UploadSession, _ with: UploadContext) async throws(UploadError) -> Held {
     let request = request("HEAD", try session.uploadURL())
     let response = try await with.send(request)
-    guard response.isSuccess else {
-      uploads.end(session)
-      throw UploadError(session: request, response)
-    }
+    if !response.isSuccess { uploads.end(session) }
+    guard response.isSuccess else { throw UploadError(session: request, response) }
     if let theirs = StructuredField.integer(response.headers["Upload-Length"]),
       let ours = session.length ?? session.sourceEnd, theirs != ours
     {

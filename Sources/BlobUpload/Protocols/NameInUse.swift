@@ -27,18 +27,21 @@ extension UploadContext {
   ) async throws(UploadError) -> NameInUse {
     let head = HTTPRequest("HEAD", url)
     let response = try await send(head)
-    if [404, 410].contains(response.status) { return .nothing }
+    if [404, 410].contains(response.status) {
+      putAnswers.noteMissing(inFolderOf: url)
+      return .nothing
+    }
     let refusal = UploadError(head, response)
     if case .retry = refusal.recovery { throw refusal }
     // A refusal that does not depend on the name says nothing about the name.
     if refusal.side == .destination, response.status >= 400, !response.letsNobodyLook { throw refusal }
     let since = mayBeOurs ? ", which came there while this one was sent" : ""
     if response.status == 200, let size = response.headers.bytes("Content-Length"),
-      let length = body.length ?? length, size != length, !(mayBeOurs && size < length)
+      // Some servers report a length of 0 for every HEAD.
+      let length = body.length ?? length, size != length, size > 0, !(mayBeOurs && size < length)
     {
-      throw UploadError(
-        .giveUp, .file, "\(url): another file of \(size) bytes has that name\(since), and this one has \(length)",
-        status: 409)
+      throw try await taken(
+        url, "\(url): another file of \(size) bytes has that name\(since), and this one has \(length)")
     }
     let read: ReadBack
     do {
@@ -46,7 +49,7 @@ extension UploadContext {
     } catch {
       // An interrupted connection says nothing about the bytes.
       guard error.isDifference else { throw error }
-      throw UploadError(.giveUp, .file, "\(url): another file has that name\(since) (\(error.message))", status: 409)
+      throw try await taken(url, "\(url): another file has that name\(since) (\(error.message))")
     }
     if read.response.status == 200 {
       return read.isShort ? .beginning : .sameBytes((response.status == 200 ? response : read.response).headers)
@@ -60,6 +63,29 @@ extension UploadContext {
       "\(url): whether a file has that name is not known, since the server answers \(response.status) to HEAD and "
       + "\(read.response.summary) to GET. Nothing was sent; --overwrite sends without asking"
     throw error
+  }
+}
+
+extension UploadContext {
+  /// The error for a name that has other bytes, with `message`; or for a place that answers every name with a page: there,
+  /// nothing has the name, and no other file can be sent. The server is asked once per folder for a name that nothing has.
+  private func taken(_ url: HTTPURL, _ message: String) async throws(UploadError) -> UploadError {
+    let nothing = url.folder.appending(pathBytes: "fullbore-asks-\(UInt64.random(in: 0...UInt64.max))".utf8)
+    let tellsMissing = try await putAnswers.tellsMissing(inFolderOf: url) { () async throws(UploadError) in
+      do throws(UploadError) {
+        if case .found = try await remoteLength(of: nothing, expecting: nil) { return false }
+      } catch {
+        // A refusal distinguishes that name from the one that is taken.
+        if error.side == .cancelled { throw error }
+      }
+      return true
+    }
+    if tellsMissing { return UploadError(.giveUp, .file, message, status: 409) }
+    return UploadError(
+      .giveUp, .destination,
+      "\(url): whether a file has that name is not known, since \(nothing), which nothing can be called, has one too: the "
+        + "server seems to answer 200 to everything. Nothing was sent. Is the path right?",
+      status: 200)
   }
 }
 

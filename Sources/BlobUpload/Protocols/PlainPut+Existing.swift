@@ -42,7 +42,7 @@ extension PlainPut {
   func comparesItself(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> Bool {
     let request = HTTPRequest("OPTIONS", target.endpoint)
     guard let response = try? await with.send(request) else { return false }
-    if response.status == 421 { throw UploadError(request, response) }
+    if response.status == 421 || response.wantsTLS { throw UploadError(request, response) }
     guard response.isSuccess else { return false }
     let fields = ["Tus-Version", "Upload-Limit", "Want-Content-Digest"]
     return fields.allSatisfy { response.headers[$0] != nil } && response.headers.list("Allow").contains("PUT")

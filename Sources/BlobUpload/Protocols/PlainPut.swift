@@ -65,6 +65,10 @@ public struct PlainPut: UploadProtocol {
     var request = put(target)
     if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum) }
     if await isKnownToBeFree(target, body, with) { request.headers["If-Match"] = nil }
+    // A refusal for a missing folder may come after the last byte, and a pipe cannot be sent again.
+    let isCostly = !body.canBeReadTwice || body.length ?? .max > DavFolders.small
+    let asksAhead = folders != nil && isCostly
+    if asksAhead { _ = try await folders?.makeMissing(request.url.folder, with) }
     // The name is queried before each time the file is sent, so the transport must not send it twice by itself.
     var response =
       asksFirst && !target.overwrite
@@ -74,7 +78,7 @@ public struct PlainPut: UploadProtocol {
       response = try await with.send(following: &request, body: body)
     }
     guard let result = result(of: response, to: request, for: target) else {
-      throw try await refusal(of: request, response, body, with)
+      throw try await refusal(of: request, response, body, mayMissFolder: !asksAhead, with)
     }
     try await with.confirm(response, to: request, body, target)
     return result
@@ -90,10 +94,10 @@ public struct PlainPut: UploadProtocol {
   }
 
   private func refusal(
-    of request: HTTPRequest, _ response: HTTPResponse, _ body: BlobSlice, _ with: UploadContext
+    of request: HTTPRequest, _ response: HTTPResponse, _ body: BlobSlice, mayMissFolder: Bool, _ with: UploadContext
   ) async throws(UploadError) -> UploadError {
     var error = UploadError(creating: request, response)
-    if let folders, [404, 409, 500].contains(response.status), body.canBeReadTwice,
+    if let folders, mayMissFolder, [404, 409, 500].contains(response.status), body.canBeReadTwice,
       try await folders.makeMissing(request.url.folder, with)
     {
       error.recovery = .rephrase

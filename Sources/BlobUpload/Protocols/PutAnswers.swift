@@ -9,6 +9,8 @@ final class PutAnswers: Sendable {
   /// State of one folder that receives PUTs.
   private final class Folder: Sendable {
     let isTrusted = Atomic(false)
+    /// The server has said of a name that there is nothing.
+    let tellsMissing = Atomic(false)
     /// Only one file of the folder is queried at a time.
     let gate = Gate(1)
   }
@@ -32,6 +34,23 @@ final class PutAnswers: Sendable {
 
   /// Called when a file was found where it was put: successes to PUTs into the folder of `url` are true.
   func trust(folderOf url: HTTPURL) { folder(of: url).isTrusted.store(true, ordering: .relaxed) }
+
+  /// Called when the server has said that a name in the folder of `url` has no file.
+  func noteMissing(inFolderOf url: HTTPURL) { folder(of: url).tellsMissing.store(true, ordering: .relaxed) }
+
+  /// Whether the server says of some name in the folder of `url` that it has no file. Runs `ask` unless that is known;
+  /// one call at a time per folder.
+  func tellsMissing(
+    inFolderOf url: HTTPURL, _ ask: () async throws(UploadError) -> Bool
+  ) async throws(UploadError) -> Bool {
+    let folder = folder(of: url)
+    return try await folder.gate.pass { () async throws(UploadError) in
+      if folder.tellsMissing.load(ordering: .relaxed) { return true }
+      let tells = try await ask()
+      folder.tellsMissing.store(tells, ordering: .relaxed)
+      return tells
+    }
+  }
 
   /// Whether `response`, a success, is known to be true, because it shows this itself, or an earlier file in the folder
   /// did.

@@ -9,13 +9,14 @@ extension PushFeed {
     var kept: [UploadItem] = []
     var clashes: [(item: UploadItem, message: String)] = []
     for item in items {
-      if !names.take(item.target.path, for: item.identity) {
+      let name = name(of: item)
+      if !names.take(name, for: item.identity) {
         if let clash = await clash(of: item, in: names, among: kept) {
           clashes.append((item, clash.message))
           refused(item, UploadError(.giveUp, .file, clash.message))
           continue
         }
-        names.give(item.target.path, to: item.identity)
+        names.give(name, to: item.identity)
       }
       kept.append(item)
     }
@@ -47,14 +48,25 @@ extension PushFeed {
   private func clash(
     of item: UploadItem, in names: ClaimedNames, among batch: [UploadItem]
   ) async -> NameClash? {
-    var others = batch.filter { $0.target.path == item.target.path }.map(\.identity)
+    let (name, dropsFolders) = (name(of: item), run.destination.traits.dropsFolders)
+    var others = batch.filter { self.name(of: $0) == name }.map(\.identity)
     // The files of earlier batches and earlier pushes are in the journal. If it cannot be read, the next claim ends the
     // push.
-    others += (try? await run.journal.sources(at: item.intent())) ?? []
-    for other in others where names.isTaken(item.target.path, by: other) {
+    if dropsFolders {
+      let known = try? await run.journal.uploads(to: run.destinationID) { $0.path.name == name }
+      others += known?.map(\.source) ?? []
+    } else {
+      others += (try? await run.journal.sources(at: item.intent())) ?? []
+    }
+    for other in others where names.isTaken(name, by: other) {
       if Task.isCancelled { return nil }
-      if let clash = await NameClash(of: item.identity, with: other) { return clash }
+      if let clash = await NameClash(of: item.identity, with: other, dropsFolders: dropsFolders) { return clash }
     }
     return nil
+  }
+
+  /// The name that the receiver is told.
+  private func name(of item: UploadItem) -> BytePath {
+    run.destination.traits.dropsFolders ? item.target.path.name : item.target.path
   }
 }

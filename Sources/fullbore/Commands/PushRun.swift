@@ -110,9 +110,9 @@ final class PushObserver: UploadObserver {
   private let counters: PushCounters
   /// Kinds of reported errors that end the push; there are few, because each ends it.
   private let told = Mutex<Set<String>>([])
-  /// A file was rejected with 403, and the push continued. If all files are rejected, the push ends with the same
-  /// error.
-  private let hasToldRefusal = Atomic(false)
+  /// The statuses with which files were rejected while the push continued. If all files are rejected, the push ends with
+  /// the same error.
+  private let toldRefusals = Mutex<Set<Int>>([])
 
   init(report: any PushReport, counters: PushCounters) {
     self.report = report
@@ -120,7 +120,7 @@ final class PushObserver: UploadObserver {
   }
 
   func hasTold(_ error: UploadError) -> Bool {
-    if error.status == 403, hasToldRefusal.load(ordering: .relaxed) { return true }
+    if let status = error.status, toldRefusals.withLock({ $0.contains(status) }) { return true }
     return told.withLock { $0.contains(Self.kind(of: error)) }
   }
 
@@ -156,7 +156,7 @@ final class PushObserver: UploadObserver {
         report.dropped(file)
       }
     case .failed(let error):
-      if error.status == 403 { hasToldRefusal.store(true, ordering: .relaxed) }
+      if let status = error.status { toldRefusals.withLock { _ = $0.insert(status) } }
       fail(file, error.advised(goesOn: item.info.validator != nil))
     }
   }

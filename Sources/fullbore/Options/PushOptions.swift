@@ -101,11 +101,15 @@ struct PushOptions: Sendable {
     try checkNames()
   }
 
-  /// Whether two files may get the same name: files of one folder with their own names cannot.
+  /// Whether two files may get the same name: files of one folder with their own names cannot, unless the receiver is
+  /// told their last components only.
   var namesMayMeet: Bool {
     sources.count + urls.count + databases.count > 1 || layout != nil || !databases.isEmpty || edits == .current
-      || edits == .both
+      || edits == .both || dropsFolders
   }
+
+  /// See `UploadTraits.dropsFolders`.
+  var dropsFolders: Bool { destination.isForm && (try? form.post())?.traits.dropsFolders == true }
 
   /// The only source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
@@ -139,6 +143,7 @@ struct PushOptions: Sendable {
     if sources.contains("-") {
       if OpenFiles.standardInputIsClosed { throw UsageError("standard input is closed: nothing can be read from it") }
       if isSeveral { throw UsageError("'-' is standard input, and stands alone; a file of that name is './-'") }
+      if layout != nil { throw UsageError("--layout is not for standard input: leave it out") }
       if destination.isFolder && name == nil {
         throw UsageError("standard input needs a name: --name NAME, or a destination that ends in one")
       }
@@ -217,9 +222,9 @@ struct PushOptions: Sendable {
     SOURCE is a file, a folder, either of them as file:///path, http[s]://host/path, which is sent on as it comes, or -
     for standard input, which --name or the destination gives a name.
     sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are the BLOBs of a database; with
-    &chunks=COLUMN its rows are one file, in the order of that column. A folder DIR arrives as DIR/…; DIR/ and . send
-    their contents. Links to files are followed, links to folders are not entered; sockets, pipes, devices and empty
-    folders are left out.
+    &chunks=COLUMN its rows are one file, in the order of that column. Into a destination, a folder DIR arrives as
+    DIR/…; DIR/ and . send their contents. Links to files are followed, links to folders are not entered; sockets,
+    pipes, devices and empty folders are left out.
     Rows of a database that are NULL there are left out. A folder or table with nothing to send is a failure (a card may
     not be mounted), unless files were sent from there before; with --check it always is one. So it is when --include
     and --exclude leave nothing of all that was found.
@@ -230,8 +235,8 @@ struct PushOptions: Sendable {
     file, or {stem} and {ext} of that; {folder}, the folders in which it would arrive without a layout.
     DESTINATION is s3://bucket/folder/, gs://bucket/folder/ with --token-file, or http[s]://host/path/ with put+, tus+,
     resumable+, dav+ or form+ before it, or none: then the server is asked. With a slash at its end it means "into";
-    without one, a single file is sent to exactly that name. Forms are always posted to the URL as it is, under the
-    file's own name.
+    without one, a single source arrives as exactly that name: of a folder DIR sent to …/2026, DIR/a is …/2026/a, and
+    sent to …/2026/ it is …/2026/DIR/a. Forms are always posted to the URL as it is, under the file's own name.
     A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
     change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
     still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a

@@ -44,7 +44,9 @@ struct S3Options: Sendable, Hashable {
       guard isName, content.utf8.allSatisfy({ 0x20...0x7E ~= $0 }) else {
         throw UsageError("--metadata '\(shown(value))': wanted K=V, of letters, digits, - and _, and of plain ASCII")
       }
-      metadata[name] = content
+      if metadata.updateValue(content, forKey: name) != nil {
+        throw UsageError("--metadata '\(shown(value))': \(name) is given twice: which of the two?")
+      }
     }
   }
 

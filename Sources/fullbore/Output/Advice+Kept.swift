@@ -1,10 +1,11 @@
 import BlobHTTP
 import BlobUpload
 
-/// Advice for a failure of which only the message is stored; nil if there is none.
-func remedy(for message: String) -> String? {
+/// Advice for a failure of which only the message is stored; nil if there is none. `goesOn` means that the next push
+/// resumes the upload.
+func remedy(for message: String, goesOn: Bool = true) -> String? {
   readOnlyHint(for: message) ?? folderHint(for: message)
-    ?? statusCode(in: message).flatMap { UploadError.advice($0, to: message) }
+    ?? statusCode(in: message).flatMap { UploadError.advice($0, to: message, goesOn: goesOn) }
 }
 
 /// If the server says that it accepts no uploads, no other path or protocol helps.

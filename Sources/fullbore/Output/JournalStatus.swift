@@ -171,7 +171,7 @@ struct JournalStatus {
     }
     if Standing(entry) == .failed, let error = entry.error {
       text += "        \(shown(error))\n"
-      if let remedy = remedy(for: error) { text += "        \(remedy)\n" }
+      if let remedy = remedy(for: error, goesOn: lost[entry.id] == nil) { text += "        \(remedy)\n" }
     }
     if entry.state == .refused { text += "        \(entry.refusalRemedy)\n" }
     if let lost = lost[entry.id] {

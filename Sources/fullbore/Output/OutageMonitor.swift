@@ -44,6 +44,9 @@ final class OutageMonitor: Sendable {
     var silent: [String] = []
     /// The destination was reported together with them.
     var namesDestinationToo = false
+    /// Nothing may be left to send though files are unfinished: a pipe may be idle for any time. Only failed requests
+    /// begin an outage then.
+    var mayBeIdle = false
     /// The destination was asked for its protocol and has not responded yet.
     var isDiscovering = false
   }
@@ -68,6 +71,9 @@ final class OutageMonitor: Sendable {
   }
 
   func stop() { ticker.withLock { $0.take() }?.stop() }
+
+  /// Called once, when only a source is left that may be idle for any time.
+  func expectIdleTimes() { state.withLock { $0.mayBeIdle = true } }
 
   /// Records that an attempt has failed and the next one follows after `wait`. Thread-safe.
   func failed(_ error: UploadError, next wait: Duration, at now: ContinuousClock.Instant = .now) {
@@ -105,14 +111,15 @@ final class OutageMonitor: Sendable {
     // A read begins a little after the last byte was sent, so the limit for reads is shorter than `longPatience`.
     let silent = sources.silent(since: now - Self.patience)
     let outage = state.withLock { state -> Outage? in
-      if state.failed == nil, state.told == nil, !state.isDiscovering, !counters.isWaiting {
+      let isWaiting = !state.mayBeIdle && counters.isWaiting
+      if state.failed == nil, state.told == nil, !state.isDiscovering, !isWaiting {
         // Nothing is to be sent. A file that comes later waits from then on.
         state.moved = now
         return nil
       }
       let begin = state.failed ?? state.moved
       let isLong = now - begin >= (state.failed == nil ? Self.longPatience : Self.patience)
-      guard isLong, state.failed != nil || state.isDiscovering || counters.isWaiting else { return nil }
+      guard isLong, state.failed != nil || state.isDiscovering || isWaiting else { return nil }
       if let told = state.told, now - told < Self.interval { return nil }
       state.told = now
       let isOfSources = state.failed == nil && !state.isDiscovering && silent.waits > 0
@@ -168,7 +175,7 @@ final class OutageMonitor: Sendable {
   private func end(at now: ContinuousClock.Instant, sum: Int64) {
     let outage = state.withLock { state -> Outage? in
       let before = state
-      state = State(moved: now, sum: sum, isDiscovering: before.isDiscovering)
+      state = State(moved: now, sum: sum, mayBeIdle: before.mayBeIdle, isDiscovering: before.isDiscovering)
       if before.told == nil { return nil }
       let begin = before.since ?? before.failed ?? before.moved
       let away = now - begin

@@ -15,10 +15,22 @@ struct DatabaseSource: Sendable {
   init?(_ argument: BytePath) throws(UsageError) {
     guard argument.hasScheme("sqlite") else { return nil }
     do {
-      (table, selection) = try SQLiteBlobTable.parse(argument.description)
+      // The path of the file is bytes; as text they are percent-encoded.
+      let isText = String(validating: argument.bytes, as: UTF8.self) != nil
+      let url =
+        isText
+        ? argument.description
+        : String(decoding: argument.bytes.flatMap(Self.encoded), as: UTF8.self)
+      (table, selection) = try SQLiteBlobTable.parse(url)
     } catch {
       throw UsageError("source '\(shown(argument))': \(error.message)")
     }
+  }
+}
+
+extension DatabaseSource {
+  private static func encoded(_ byte: UInt8) -> [UInt8] {
+    byte < 0x80 ? [byte] : Array("%\(hexDigits([byte], uppercase: true))".utf8)
   }
 }
 
@@ -104,9 +116,8 @@ actor DatabaseWalk: SourceWalk {
   }
 
   private func place(_ row: SQLiteBlobTable.Row, in table: SQLiteBlobTable) -> FoundSource? {
-    // A name that is not UTF-8 cannot be compared with the one that the row has later.
-    let url = table.url(row: row.number, named: row.name.unicodeScalars.contains("\u{FFFD}") ? nil : row.name)
-    let arrival = name ?? BytePath(row.name)
+    let url = table.url(row: row.number, named: row.name)
+    let arrival = name ?? row.name
     if !arrival.isNameBelow {
       fail(url, "its name '\(shown(arrival))' is none that a file can have")
       return nil

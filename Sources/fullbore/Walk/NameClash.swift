@@ -8,12 +8,19 @@ struct NameClash: Sendable, Hashable {
   let identity: BytePath
   /// The file that has the name.
   let other: BytePath
+  /// See `UploadTraits.dropsFolders`.
+  let dropsFolders: Bool
 
   var message: String {
     "\(identity) is not sent: \(other), which is another file, has that name in this push. \(advice)"
   }
 
   private var advice: String {
+    if dropsFolders {
+      return
+        "A form has a file's name, and not its folders: a field like --form 'path={path}' gives those too, and with "
+        + "--reply the receiver says where each file is; or push each folder to a destination of its own"
+    }
     if identity.hasScheme("sqlite"), other.hasScheme("sqlite") {
       return "Rows need names that differ: name=COLUMN says which column has them; or give each table a destination of "
         + "its own"
@@ -27,11 +34,12 @@ struct NameClash: Sendable, Hashable {
   /// nil if both are the same file or have the same content, or if `other` does not exist any more. Files that cannot
   /// be compared, and sources that are not local files, count as different. Reads both files if their lengths are
   /// equal.
-  init?(of identity: BytePath, with other: BytePath) async {
+  init?(of identity: BytePath, with other: BytePath, dropsFolders: Bool) async {
     if identity == other { return nil }
     switch await SourceReads().run({ haveSameBytes(identity, other, $0, noteRead: $1) }) {
     case .done(true), .cancelled: return nil
-    case .done(false), .stuck: (self.identity, self.other) = (identity, other)
+    case .done(false), .stuck:
+      (self.identity, self.other, self.dropsFolders) = (identity, other, dropsFolders)
     }
   }
 }

@@ -17,6 +17,8 @@ actor PushWalk: SourceWalk {
   private let databases: DatabaseWalk
   private var urls: ArraySlice<URLSource>
   private var hasStandardInput: Bool
+  /// The user knows that the folder arrives under the name of the destination.
+  private var hasToldRenaming = false
   /// Batches that `lookAhead` has already listed.
   private var seen: [[TreeEvent]] = []
 
@@ -104,6 +106,7 @@ actor PushWalk: SourceWalk {
   /// Lists what would be sent. If files may have the same destination path, all paths are kept in memory.
   func list() async {
     var owners: [BytePath: BytePath] = [:]
+    let dropsFolders = options.dropsFolders
     while let found = await next() {
       for found in found {
         var what = "\(shown(found.identity))"
@@ -119,7 +122,10 @@ actor PushWalk: SourceWalk {
         case .url: counters.found(length: nil)
         }
         if options.namesMayMeet {
-          if let other = owners[found.arrival], let clash = await NameClash(of: found.identity, with: other) {
+          let name = dropsFolders ? found.arrival.name : found.arrival
+          if let other = owners[name],
+            let clash = await NameClash(of: found.identity, with: other, dropsFolders: dropsFolders)
+          {
             // A file that is not sent does not count in the total.
             counters.withdrawn(length: length)
             counters.notFound()
@@ -127,7 +133,7 @@ actor PushWalk: SourceWalk {
               PushedFile(path: found.identity, relative: found.arrival, length: length), clash.message)
             continue
           }
-          owners[found.arrival] = found.identity
+          owners[name] = found.identity
         }
         report.chosen(found.arrival, what, length: length)
       }
@@ -160,6 +166,11 @@ actor PushWalk: SourceWalk {
 
   /// For each event the file, its rendered edit, both, or nothing. Finding the destination may read the file.
   private func files(_ events: [TreeEvent]) async -> [FoundSource] {
+    for event in events where !hasToldRenaming {
+      guard let notice = options.renaming(of: event) else { continue }
+      hasToldRenaming = true
+      report.notice(notice)
+    }
     guard let looks = await reads.each(events, { [self] in look(at: $0) }) else { return [] }
     return zip(events, looks).flatMap { event, look in files(event, look) }
   }
@@ -213,11 +224,27 @@ extension PushOptions {
   /// The name of a single source at the destination; nil keeps its own name.
   var nameOfOne: BytePath? { destination.isFolder ? name : BytePath(destination.endpoint.lastComponent) }
 
+  /// Says where the folder of a file arrives, if the destination's name replaces that of the folder; nil: it does not.
+  func renaming(of event: TreeEvent) -> String? {
+    guard case .file(let item) = event, layout == nil, !destination.isFolder, let source = sources.first,
+      !keepsItsContents(source), item.relative.components.count > 1
+    else { return nil }
+    let place = destination.endpoint
+    return
+      "\(shown(source)) arrives as \(place)/…; with a slash at the end of the destination it would arrive as "
+      + "\(place)/\(shown(source.name))/…"
+  }
+
+  /// Whether the contents of a folder are sent, and not the folder itself.
+  private func keepsItsContents(_ source: BytePath) -> Bool {
+    source.hasTrailingSlash || source.name == "." || source.name == ".."
+  }
+
   /// Replaces a single source's name by `--name`, or by the last part of a URL that does not end in a slash.
   func arrival(of relative: BytePath) -> BytePath {
     guard let name = nameOfOne else { return relative }
     let source = sources[0]
-    if source.hasTrailingSlash || source.name == "." || source.name == ".." { return name.appending(relative) }
+    if keepsItsContents(source) { return name.appending(relative) }
     return relative.components.dropFirst().reduce(name) { $0.appending($1) }
   }
 }

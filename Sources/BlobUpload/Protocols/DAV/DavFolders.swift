@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 import Synchronization
 
 /// The folders of a WebDAV server that are known to exist, so that each is created once, and other known facts about
@@ -6,8 +7,6 @@ import Synchronization
 final class DavFolders: Sendable {
   private struct State {
     var known: Set<String> = []
-    /// Folders that the server does not say are missing.
-    var looked: Set<String> = []
     /// Folders whose absence made the server refuse a file, and that were then created.
     var missed: Set<String> = []
     var canMove = true
@@ -41,17 +40,20 @@ final class DavFolders: Sendable {
     try await turn.pass { () async throws(UploadError) in try await makeNow(folder, with) }
   }
 
-  /// Called before a large file is sent to a folder that is expected to exist: creates it if the server says that it is
-  /// missing. Many servers refuse a file for a missing folder only after its last byte.
-  func makeIfMissing(_ folder: HTTPURL, _ with: UploadContext) async throws(UploadError) {
-    try await turn.pass { () async throws(UploadError) in
-      if isKnown(folder) || state.withLock({ $0.looked.contains(folder.path) }) { return }
-      let response = try await with.send(HTTPRequest("HEAD", folder))
-      if response.status == 404 { return try await makeNow(folder, with) }
-      // Any other response may have another reason. The request for the file shows whether it can be stored.
-      state.withLock { _ = $0.looked.insert(folder.path) }
+  /// Creates the folder for a body that is large or cannot be read again, before the body is sent there: a server may
+  /// refuse it for a missing folder after its last byte. If the server does not create the folder, the response to the
+  /// body decides.
+  func makeAhead(_ folder: HTTPURL, for body: BlobSlice, _ with: UploadContext) async throws(UploadError) {
+    guard body.length ?? .max > Self.small || !body.canBeReadTwice, !isKnown(folder) else { return }
+    do throws(UploadError) {
+      try await make(folder, with)
+    } catch {
+      if error.recovery != .giveUp || error.side == .cancelled { throw error }
     }
   }
+
+  /// Bytes. To send a body of this size twice costs about as much as to ask for its folder first.
+  static let small: Int64 = 1 << 20
 
   /// Called after a refusal that a missing folder may explain, such as a 500 from nginx: creates the folder. Returns
   /// whether it was missing, so that the file can be sent again. The server is asked once per folder; if it creates

@@ -15,6 +15,12 @@ extension DavPlace {
     }
     if let size = response.headers.bytes("Content-Length") {
       guard let sent, size != sent else { return response.headers }
+      // Some servers report a length of 0 for every HEAD. A GET for the first byte shows the length.
+      if size == 0, case .found(sent) = try await with.lengthByGet(of: place, expecting: sent) {
+        var headers = response.headers
+        headers["Content-Length"] = String(sent)
+        return headers
+      }
       throw UploadError(
         .resync, .file, "HEAD \(place): the server has \(size) bytes, and was sent \(sent)", status: nil)
     }

@@ -18,6 +18,7 @@ extension DavPlace {
     var request = HTTPRequest("PUT", url, ["Content-Type": contentType])
     request.headers[ModificationTime.field] = modified
     if !overwrites, case .nothing = there { request.headers["If-None-Match"] = "*" }
+    try await folders.makeAhead(url.folder, for: body, with)
     var response = try await with.sendOnce(&request, body)
     if [404, 409].contains(response.status) {
       try await folders.make(url.folder, with)

@@ -181,6 +181,7 @@ struct DavPlace: Sendable {
   ) async throws(UploadError) -> String? {
     var request = HTTPRequest("PUT", temporary, ["Content-Type": contentType])
     request.headers[ModificationTime.field] = modified
+    try await folders.makeAhead(url.folder, for: body, with)
     var response = try await with.sendOnce(&request, body)
     // After a response the request has ended, so the name can be used again.
     if [404, 409].contains(response.status) {

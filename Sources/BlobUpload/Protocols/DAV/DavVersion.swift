@@ -61,9 +61,10 @@ extension UploadContext {
     if [404, 410].contains(response.status) { return nil }
     guard response.isSuccess else { throw UploadError(request, response) }
     if let length = target.length {
-      // Some servers report no length for content that they would compress.
+      // Some servers report no length for content that they would compress, or a length of 0 for every HEAD.
       let told = response.headers.bytes("Content-Length")
-      let size = if let told { told } else { try await lengthByGet(of: target.url, expecting: length).bytes }
+      let isKnown = told == length || told ?? 0 > 0
+      let size = isKnown ? told : try await lengthByGet(of: target.url, expecting: length).bytes
       if size != length { return nil }
     }
     return DavVersion(response.headers)

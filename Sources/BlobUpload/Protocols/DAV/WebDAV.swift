@@ -61,7 +61,6 @@ public struct WebDAV: UploadProtocol {
       try await chunks.open(with)
       return .upTo(0, chunks.session)
     }
-    try await folders.makeIfMissing(target.url.folder, with)
     with.opened(place.session)
     return .upTo(0, place.session)
   }
