@@ -136,6 +136,24 @@ struct TargetFolderTests {
     #expect(try server.ask("GET", "/disk/there").body == [1, 2])
   }
 
+  /// Some file systems find the server's own folder under other names too; a mount of it stands for these.
+  @Test(.enabled(if: getuid() == 0, "only root can mount"))
+  func theServersOwnFolderIsNotReachedByAnotherName() throws {
+    let folder = try TestFolder()
+    let server = try TestServer(over: folder)
+    folder.makeFolder("FULLBO~1")
+    let place = folder.path.appending("FULLBO~1")
+    guard place.mount(folder.path.appending(".fullbore").description, nil, 4096) else {
+      return print("skipped: this root may not mount: \(String(cString: strerror(errno)))")
+    }
+    defer { place.unmount() }
+    for path in ["/FULLBO~1/", "/FULLBO~1/lock", "/FULLBO~1/new/lock"] {
+      #expect(try server.ask("GET", path).status == 403)
+    }
+    #expect(try server.ask("PUT", "/FULLBO~1/x", body: [1]).text.contains("kept for unfinished uploads"))
+    #expect(folder.kept.isEmpty)
+  }
+
   /// The file system is mounted after the upload was created.
   @Test(.enabled(if: getuid() == 0, "only root can mount"))
   func aMountThatComesLaterLosesNoBytes() throws {

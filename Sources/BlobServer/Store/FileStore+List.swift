@@ -4,7 +4,7 @@ extension FileStore {
   package func list(
     _ path: ServedPath, after start: BytePath?, atMost limit: Int
   ) throws(ServerError) -> FolderPage {
-    let folder = try root.folder(path)
+    let folder = try self.folder(path)
     let (names, hasMore) = try firstNames(of: folder, after: start, atMost: limit)
     var entries: [StoredEntry] = []
     for name in names {

@@ -7,8 +7,7 @@ extension FileStore {
     let now: Folder
     do throws(ServerError) {
       now = try Folder(path)
-      let (there, ours) = (try now.status(), try root.status())
-      if there.st_dev == ours.st_dev && there.st_ino == ours.st_ino { return backAtItsPath() }
+      if FileIdentity(try now.status()) == FileIdentity(try root.status()) { return backAtItsPath() }
     } catch {
       return tell("\(path) cannot be opened any more: \(error.message)")
     }
@@ -17,6 +16,22 @@ extension FileStore {
     } catch {
       return tell("\(path) is another folder now, which cannot be served: \(error.message)")
     }
+  }
+
+  /// The folder at `path`. Throws 403 for the server's own folder.
+  func folder(_ path: ServedPath, creating: Bool = false) throws(ServerError) -> Folder {
+    try refuseOwnFolder(path)
+    return try root.folder(path, creating: creating)
+  }
+
+  /// Throws 403 for a path in the server's own folder. `ServedPath` refuses its name, but some file systems find it under
+  /// other names too, as FAT under `FULLBO~1`.
+  func refuseOwnFolder(_ path: ServedPath) throws(ServerError) {
+    guard let first = path.components.first, let named = try root.status(first) else { return }
+    var own = own.withLock { $0?.identity }
+    // A read-only server has not opened it.
+    if own == nil { own = try root.status(ServedPath.storeName).map { FileIdentity($0) } }
+    if FileIdentity(named) == own { throw ServerError(403, "\(path) is kept for unfinished uploads") }
   }
 
   private func serve(_ now: Folder) throws(ServerError) -> [String] {

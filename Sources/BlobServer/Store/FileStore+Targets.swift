@@ -43,6 +43,7 @@ extension FileStore {
 
   /// Opens a folder. `refusal` is the reason why no file can be published in it; nil: there is none.
   private func open(_ path: ServedPath) throws(ServerError) -> (folder: Folder, refusal: ServerError?) {
+    try refuseOwnFolder(path)
     let onSameMount = try root.folder(onSameMount: path)
     let folder = if let onSameMount { onSameMount } else { try root.folder(path) }
     guard let device = own.withLock({ $0?.device }) else { return (folder, nil) }

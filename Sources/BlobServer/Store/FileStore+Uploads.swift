@@ -146,7 +146,7 @@ extension FileStore {
     guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
     let store = try uploads()
     let folder = try ServerError.retryable { () throws(ServerError) in
-      try root.folder(record.target.parent, creating: true)
+      try self.folder(record.target.parent, creating: true)
     }
     let name = record.target.name
     var isSynced = false

@@ -140,7 +140,7 @@ extension FileStore {
       return StoredItem(isFolder: true, length: 0, modified: 0, modifiedSeconds: 0, changed: 0, inode: 0)
     }
     do throws(ServerError) {
-      guard let status = try root.folder(path.parent).status(path.name) else { return nil }
+      guard let status = try folder(path.parent).status(path.name) else { return nil }
       return try Self.item(status, path)
     } catch {
       if error.status == 404 { return nil }
@@ -156,7 +156,7 @@ extension FileStore {
 
   package func open(_ path: ServedPath) throws(ServerError) -> OpenItem {
     if path.isRoot { throw ServerError(409, "/ is a folder") }
-    let file = try root.folder(path.parent).open(path.name, O_RDONLY)
+    let file = try folder(path.parent).open(path.name, O_RDONLY)
     var status = stat()
     if fstat(file.number, &status) != 0 { throw failed("look at", path.description) }
     let item = try Self.item(status, path)
@@ -165,7 +165,7 @@ extension FileStore {
   }
 
   package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
-    let folder = try root.folder(path.parent)
+    let folder = try self.folder(path.parent)
     try quota.changing { () throws(ServerError) in
       guard !path.isRoot, let status = try folder.status(path.name) else { throw ServerError(404, "no file \(path)") }
       let item = try Self.item(status, path)

@@ -6,6 +6,7 @@ struct StateFolder: Sendable {
   let folder: Folder
   /// Files can be renamed from this folder only into folders of the same device.
   let device: dev_t
+  let identity: FileIdentity
   private let lock: Descriptor
 
   /// Opens the folder, and creates it if it does not exist. Throws if another server holds the lock.
@@ -16,7 +17,9 @@ struct StateFolder: Sendable {
     let number = name.withCString { openAt(root.number, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
     if number < 0 { throw failed("open", name.description) }
     folder = Folder(Descriptor(number), isOwn: true)
-    device = try folder.status().st_dev
+    let status = try folder.status()
+    device = status.st_dev
+    identity = FileIdentity(status)
     if try root.status().st_dev != device {
       throw ServerError(
         "\(name) in \(path) is on another file system than that folder, so that no upload could be moved out of it")
@@ -32,8 +35,7 @@ struct StateFolder: Sendable {
   /// Whether the name in `root` still refers to this folder.
   func isIn(_ root: Folder) throws(ServerError) -> Bool {
     guard let named = try root.status(ServedPath.storeName) else { return false }
-    let own = try folder.status()
-    return named.st_dev == own.st_dev && named.st_ino == own.st_ino
+    return FileIdentity(named) == identity
   }
 }
 

@@ -246,6 +246,14 @@ extension StoredItem {
   }
 }
 
+/// Identifies a file or folder, whatever its names are.
+struct FileIdentity: Sendable, Equatable {
+  private let device: dev_t
+  private let inode: ino_t
+
+  init(_ status: stat) { (device, inode) = (status.st_dev, status.st_ino) }
+}
+
 extension stat {
   var isFile: Bool { st_mode & S_IFMT == S_IFREG }
   /// Nanoseconds since 1970, clamped to the range of Int64.
