@@ -18,6 +18,15 @@ let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [
 /// Digests and ciphers; CryptoKit and CommonCrypto have them on Apple's systems.
 let crypto: Target.Dependency = .target(name: "CCrypto", condition: .when(platforms: [.linux]))
 
+// Apple's privacy manifest, for every app that links one of the libraries. Elsewhere a resource is of no use, and SwiftPM
+// would compile an accessor for it that needs Foundation.
+let manifestFile = "PrivacyInfo.xcprivacy"
+#if os(Linux)
+  let (notResources, privacyManifest): ([String], [Resource]) = ([manifestFile], [])
+#else
+  let (notResources, privacyManifest): ([String], [Resource]) = ([], [.copy(manifestFile)])
+#endif
+
 let package = Package(
   name: "Fullbore",
   platforms: [.macOS(.v15), .iOS(.v18)],
@@ -44,7 +53,7 @@ let package = Package(
     .systemLibrary(name: "CIntrinsics"),
 
     .target(name: "Platform", dependencies: [.target(name: "CLinux", condition: .when(platforms: [.linux]))]),
-    .target(name: "Blobs", dependencies: ["Platform"]),
+    .target(name: "Blobs", dependencies: ["Platform"], exclude: notResources, resources: privacyManifest),
     .target(name: "BlobCrypto", dependencies: ["Blobs", crypto, "CIntrinsics"]),
     .target(name: "BlobStreams", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "BlobCrypto", "CSQLite", "Platform"]),
@@ -98,7 +107,8 @@ let package = Package(
     .executableTarget(
       name: "MultipartPostExample", dependencies: ["Blobs", "BlobHTTP", "BlobClient"], path: "Examples/MultipartPost"),
     .executableTarget(
-      name: "ComingFromPOSExample", dependencies: ["Blobs", "BlobApple", "BlobHTTP", "BlobStreams", "BlobURLSession"],
+      name: "ComingFromPOSExample",
+      dependencies: ["Blobs", "BlobApple", "BlobHTTP", "BlobMedia", "BlobStreams", "BlobURLSession"],
       path: "Examples/ComingFromPOS"),
     .executableTarget(
       name: "StreamBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobTesting"], path: "Benchmarks/InputStream"),

@@ -4,6 +4,7 @@ import Foundation
 
 #if canImport(Photos)
   import BlobApple
+  import BlobMedia
 
   /// The photo or film of an asset as the user sees it. `asset` is the `localIdentifier` of a `PHAsset`. It blocks.
   func photo(_ asset: String) throws -> any BlobSource {

@@ -138,7 +138,9 @@ public struct AssetPlan: Sendable {
     let (stem, ending) = (split(original.filename).stem, split(resource.filename).ending)
     switch resource.kind {
     case .editedPhoto, .editedVideo, .editedPairedVideo: return marked(stem) + ending
-    case .pairedVideo, .adjustments: return stem + ending
+    case .pairedVideo: return stem + ending
+    // PhotoKit calls it `Adjustments.plist`. A device that is read over a cable gives it this name, by which it is found.
+    case .adjustments: return stem + (ending.lowercased() == ".plist" ? ".AAE" : ending)
     default: return resource.filename
     }
   }

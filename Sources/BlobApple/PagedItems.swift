@@ -45,3 +45,22 @@ package struct PagedItems<Item: Sendable>: AsyncSequence, Sendable {
     }
   }
 }
+
+/// How far a list that is read in pages has been read.
+package struct PagePosition: Sendable {
+  private var next = 0
+
+  package init() {}
+
+  /// What `items` makes of the next `size` elements of a list of `count`, or of the elements after them if it makes nothing
+  /// of those. Empty: the list has ended.
+  package mutating func next<Item>(_ size: Int, of count: Int, items: (Range<Int>) -> [Item]) -> [Item] {
+    while next < count {
+      let page = next..<(next + min(max(1, size), count - next))
+      next = page.upperBound
+      let found = items(page)
+      if !found.isEmpty { return found }
+    }
+    return []
+  }
+}

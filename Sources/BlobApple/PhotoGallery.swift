@@ -6,6 +6,8 @@
 
   /// The assets of the photo library, or of one album, as items to upload, oldest first.
   ///
+  /// PhotoKit leaves out hidden assets, and of a burst all but the photos that the user or the system has picked.
+  ///
   /// The library is not loaded: PhotoKit gives assets as they are asked for, and `next` asks for one page. It belongs to one
   /// thread at a time, and blocks; `items` is for asynchronous code, and does not block.
   public final class PhotoGallery {
@@ -33,7 +35,7 @@
     private let assets: PHFetchResult<PHAsset>
     private let plan: AssetPlan
     private let allowsNetwork: Bool
-    private var position = 0
+    private var position = PagePosition()
 
     /// Throws `.permission` where the user has not allowed access, and `.notFound` for an unknown album.
     ///
@@ -86,11 +88,12 @@
     /// Assets, not items: one has several files.
     public var count: Int { assets.count }
 
-    /// The items of the next `pageSize` assets. Empty: there are no more.
+    /// The items of the next `pageSize` assets. An asset may have none: iCloud has told only that it exists, or there is
+    /// only a stand-in for its photo. If none of them has any, those of the next assets follow. Empty: there are no more.
     public func next(_ pageSize: Int = 100) -> [Item] {
-      let end = min(position + pageSize, assets.count)
-      defer { position = end }
-      return autoreleasepool { (position..<end).flatMap { items(of: assets.object(at: $0)) } }
+      position.next(pageSize, of: assets.count) { page in
+        autoreleasepool { page.flatMap { items(of: assets.object(at: $0)) } }
+      }
     }
 
     /// The library or an album for asynchronous code: `for try await item in PhotoGallery.items()`. PhotoKit is asked on a

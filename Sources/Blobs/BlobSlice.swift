@@ -27,15 +27,27 @@ public struct BlobSlice: Sendable {
   /// before the last byte is returned. If the range extends to the end and the source knows its length, the reader
   /// enforces that length.
   public func open(_ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    let reader = try source.open(at: start, cancel)
+    let reader: any BlobReader
+    do { reader = try source.open(at: start, cancel) } catch {
+      // The present version may be shorter.
+      if error.code == .outOfRange, let validator, let now = try? source.info(cancel), now.validator != validator {
+        throw BlobError.changed(from: start, cause: error)
+      }
+      throw error
+    }
     let whole = reader.info
     if let length = whole.length, length < start {
       throw BlobError(.outOfRange, "open at byte \(start): the source has \(length)")
     }
-    if let validator, validator != whole.validator {
-      throw BlobError(.changed, "the content changed since it was first looked at (byte \(start) wanted)")
-    }
+    if let validator, validator != whole.validator { throw BlobError.changed(from: start) }
     return SliceReader(self, reader, whole)
+  }
+}
+
+extension BlobError {
+  /// The source has another version than the one whose bytes from `offset` on are wanted.
+  package static func changed(from offset: Int64, cause: (any Error)? = nil) -> BlobError {
+    BlobError(.changed, "the content changed since it was first looked at (byte \(offset) wanted)", cause: cause)
   }
 }
 

@@ -28,8 +28,8 @@ struct AssetPlanTests {
   @Test func anEditedLivePhotoHasTheNamesOfACameraRoll() {
     let all = [heic, film, adjustments, edit, editedFilm]
     #expect(
-      names(all) == ["IMG_0001.HEIC", "IMG_E0001.heic", "IMG_0001.MOV", "IMG_E0001.mov", "IMG_0001.plist"])
-    #expect(names(all, .original) == ["IMG_0001.HEIC", "IMG_0001.MOV", "IMG_0001.plist"])
+      names(all) == ["IMG_0001.HEIC", "IMG_E0001.heic", "IMG_0001.MOV", "IMG_E0001.mov", "IMG_0001.AAE"])
+    #expect(names(all, .original) == ["IMG_0001.HEIC", "IMG_0001.MOV", "IMG_0001.AAE"])
     #expect(names(all, .current) == ["IMG_E0001.heic", "IMG_E0001.mov"])
     let items = AssetPlan().items(of: all)
     #expect(items[1].facts(among: items, captured: nil).metadata["edit-of"] == "IMG_0001.HEIC")

@@ -37,6 +37,19 @@ struct PagedItemsTests {
     await #expect { try await loop.value } throws: { ($0 as? BlobError)?.code == .cancelled }
   }
 
+  /// Assets without files, for example while iCloud fills a library, are not the end of the list.
+  @Test(arguments: [1, 3, 4, 5, 100, Int.max]) func aPageOfNothingIsNotTheEnd(_ size: Int) {
+    let lists = [[1], [], [], [], [], [], [2, 3], [], [4], [], []]
+    var (position, found) = (PagePosition(), [Int]())
+    while case let page = position.next(size, of: lists.count, items: { $0.flatMap { lists[$0] } }), !page.isEmpty {
+      found += page
+    }
+    #expect(found == [1, 2, 3, 4])
+    #expect(position.next(size, of: lists.count) { $0.flatMap { lists[$0] } }.isEmpty)
+    var none = PagePosition()
+    #expect(none.next(size, of: 0) { Array($0) }.isEmpty)
+  }
+
   private func pages(_ pages: [[Int]]) -> PagedItems<Int> {
     PagedItems {
       var rest = pages[...]

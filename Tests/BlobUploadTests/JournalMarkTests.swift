@@ -1,6 +1,8 @@
-import BlobUpload
+import Blobs
 import Platform
 import Testing
+
+@testable import BlobUpload
 
 extension JournalTests {
   @Suite struct Marks {
@@ -29,6 +31,26 @@ extension JournalTests {
       mark = .current
       mark.boot = "00000000-0000-0000-0000-000000000000"
       #expect(!mark.isAlive)
+    }
+
+    /// iOS shows no other process. In a container of its own, an app's earlier process has ended if another one has its pid.
+    @Test func aHiddenProcessIsAliveOnlyWhereOthersHaveTheJournal() {
+      let mark = ProcessIdentity(pid: getpid() + 1, boot: ProcessIdentity.current.boot, start: 5)
+      #expect(mark.isAlive(.hidden, withOthers: true))
+      #expect(!mark.isAlive(.hidden, withOthers: false))
+      #expect(mark.isAlive(.running(start: 5), withOthers: false))
+      #expect(!mark.isAlive(.ended, withOthers: true))
+      // An earlier process with the pid of this one, where the system does not show this one either.
+      var mine = ProcessIdentity.current
+      #expect(mine.isAlive(.hidden, withOthers: false))
+      mine.start += 1
+      #expect(!mine.isAlive(.hidden, withOthers: true))
+    }
+
+    @Test func aContainerOfAnAppGroupIsRecognised() {
+      let group: BytePath = "/private/var/mobile/Containers/Shared/AppGroup/1234/journal.sqlite"
+      let own: BytePath = "/var/mobile/Containers/Data/Application/1234/Library/Shared/journal.sqlite"
+      #expect(group.isInGroupContainer && !own.isInGroupContainer)
     }
   }
 }

@@ -37,6 +37,16 @@ struct BlobSliceTests {
     #expect(code(1, .max - 1) == .truncated)
   }
 
+  /// The offset lies past the end of the present version, but the version is the reason.
+  @Test func aShorterNewVersionHasChanged() {
+    let now = PatternSource(length: 100)
+    let slice = BlobSlice(now, start: 500, length: 10, validator: pattern.info.validator)
+    let error = failure { () throws(BlobError) in try slice.readAll() }
+    #expect(error?.code == .changed)
+    let same = BlobSlice(now, start: 500, validator: now.info.validator)
+    #expect(failure { () throws(BlobError) in try same.readAll() }?.code == .outOfRange)
+  }
+
   @Test func changeIsFoundBeforeTheLastByteIsHandedOver() throws {
     for length in [1000, nil] as [Int64?] {
       let reader = try BlobSlice(FaultySource(pattern, .changedAtEnd), length: length).open(Cancellation())

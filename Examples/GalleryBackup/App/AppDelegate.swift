@@ -1,4 +1,4 @@
-import BlobUpload
+import BlobApple
 import UIKit
 
 /// An app that uploads the photo library to `Backup.server`, in front and in the background.

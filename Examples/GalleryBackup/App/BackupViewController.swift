@@ -1,4 +1,5 @@
 import BlobApple
+import BlobUpload
 import UIKit
 
 /// Two buttons, and what is being uploaded.
@@ -42,7 +43,7 @@ final class BackupViewController: UIViewController {
   @objc private func uploadInFront() {
     start { backup in
       try await backup.uploadInFront { [weak self] name, sent in
-        Task { @MainActor in self?.status.text = "\(name): \(sent) bytes" }
+        Task { @MainActor [weak self] in self?.status.text = "\(name): \(sent) bytes" }
       }
     }
   }

@@ -30,7 +30,8 @@ package struct BackgroundTask: Sendable {
 
 /// How a task ended.
 package enum BackgroundTaskEnd: Sendable {
-  case response(HTTPResponse)
+  /// `unsent`: bytes of the body that the system had not sent by its own count when the response arrived.
+  case response(HTTPResponse, unsent: Int64 = 0)
   /// No response arrived. `resumeData` is for `BackgroundTasks.resume`; nil: the system cannot resume the task.
   case failed(TransportError, resumeData: [UInt8]?)
 }

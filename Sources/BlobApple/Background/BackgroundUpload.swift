@@ -33,3 +33,11 @@ public struct BackgroundUpload: Sendable {
     self.length = length
   }
 }
+
+extension BackgroundUpload.State {
+  /// The upload has failed because the source is no longer the version that was being uploaded.
+  var saysChanged: Bool {
+    guard case .failed(let error) = self, error.side == .source else { return false }
+    return (error.cause as? BlobError)?.code == .changed
+  }
+}

@@ -12,7 +12,8 @@
     ///   no network when the app is launched.
     /// - `journal`: may be shared with other uploaders and processes.
     /// - `spool`: a folder for this uploader alone. Files in it must stay readable while the device is locked, and
-    ///   neither `tmp` nor `Caches` will do, because the system deletes files there. Foreign files are left alone.
+    ///   neither `tmp` nor `Caches` will do, because the system deletes files there. Foreign files are left alone. The
+    ///   folder is excluded from the device's backups.
     /// - `spoolBytes`: the folder never has more. A piece has at most a quarter of it; larger pieces wake the app less
     ///   often.
     /// - `overwrite`: files with other bytes at the destination are replaced.
@@ -28,7 +29,7 @@
       reopening: @escaping @Sendable (BytePath) -> (any BlobSource)? = { $0.isAbsolute ? FileSource($0) : nil }
     ) throws(UploadError) {
       try self.init(
-        identifier, destination, journal: journal, tasks: URLSessionTasks(identifier, configure),
+        identifier, destination, journal: journal, tasks: URLSessionTasks(identifier, spool: spool, configure),
         direct: URLSessionTransport(),
         settings: BackgroundSettings(spool: spool, spoolBytes: spoolBytes, overwrite: overwrite), reopening: reopening)
     }

@@ -11,12 +11,21 @@ import Synchronization
 /// by themselves, their requests that the system still has are not sent again, and the bytes of two versions of a source
 /// are never mixed. A user who ends the app in the app switcher ends its requests; the next launch goes on.
 ///
-/// All methods may be called on any thread. Sources are read on threads of the uploader.
+/// The system sends a piece while the app is suspended, but only the app can make the next one, from its source. When the
+/// system wakes it for that, there are about 30 s. If the app is suspended before the piece is made, nothing wakes it again,
+/// and the upload goes on when the app is next opened. So ask for more time: with `beginBackgroundTask` when the app leaves
+/// the foreground and `uploads` is not empty, and for sources that are slow in their middle after a launch, as films of the
+/// photo library are, with a `BGProcessingTask`. This class asks for neither.
+///
+/// All methods may be called on any thread. Sources are read on threads of the uploader, and each running upload keeps its
+/// reader from one piece to the next.
 public final class BackgroundUploader: Sendable {
   /// The usual bound of the spool: 256 MiB.
   public static let usualSpool: Int64 = 256 << 20
   /// Uploads that run at once; others wait. Many small files at once keep the system busy while the app is suspended.
   private static let mostAtOnce: Int64 = 32
+  /// How often an upload begins anew in one process because its source was edited meanwhile.
+  private static let mostEdits = 8
 
   /// Identifies the background session.
   public let identifier: String
@@ -158,7 +167,15 @@ public final class BackgroundUploader: Sendable {
         var end = BackgroundUpload.State.cancelled
         let hasPlace = if hasPieces { true } else { await places.reserve(1) }
         if hasPlace {
-          end = await upload(source, key, identity, name, contentType, id)
+          var edits = 0
+          while true {
+            end = await upload(source, key, identity, name, contentType, id)
+            // The next turn uploads the present version. Pieces of the old one are of no use.
+            guard end.saysChanged, edits < Self.mostEdits else { break }
+            edits += 1
+            service.discardAll(of: key)
+            board.change(key) { $0.state = .uploading }
+          }
           places.release(1)
         }
         service.discardAll(of: key)

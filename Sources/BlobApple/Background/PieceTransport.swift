@@ -174,7 +174,13 @@ final class PieceTransport: Transport {
     var resumptions = 0
     while let end = await service.registry.end(of: label) {
       switch end {
-      case .response(let response): return response
+      case .response(let response, let unsent):
+        let length = label.length ?? 0
+        let early = response.head.earlySuccess(
+          to: "\(request.method) \(request.url)", from: "the server", sent: max(0, length - unsent), of: length,
+          isWhole: unsent <= 0)
+        if let early { throw early }
+        return response
       case .failed(_, let data?) where isWhole && resumptions < Self.mostResumptions:
         resumptions += 1
         service.registry.add(label) { [sent] total in sent(label.start + total) }

@@ -19,7 +19,11 @@
     /// Bytes of a response's content that are kept.
     private static let mostContent = 64 << 10
 
-    init(_ identifier: String, _ configure: (URLSessionConfiguration) -> Void) {
+    /// Holds the bodies. Copies of them must not go into the backups of the device.
+    private let spool: URL
+
+    init(_ identifier: String, spool: BytePath, _ configure: (URLSessionConfiguration) -> Void) {
+      self.spool = URL(fileURLWithPath: spool.description)
       configuration = .background(withIdentifier: identifier)
       configuration.sessionSendsLaunchEvents = true
       configure(configuration)
@@ -31,6 +35,10 @@
 
     func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] {
       state.withLock { $0.receiver = receiver }
+      var (folder, values) = (spool, URLResourceValues())
+      values.isExcludedFromBackup = true
+      // Otherwise backups take longer, and nothing else is different.
+      try? folder.setResourceValues(values)
       // From here on the system delivers the events of tasks that have ended.
       let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
       state.withLock { $0.session = session }
@@ -130,7 +138,9 @@
       if let error = asked.problem(answeredAs: answered, head, mayResume: mayResume) {
         return .failed(error, resumeData: nil)
       }
-      return .response(HTTPResponse(head: head, body: content))
+      // The system tells what a resumed task sends, not the length of the whole body. -1: it does not know.
+      let unsent = task.countOfBytesExpectedToSend - task.countOfBytesSent
+      return .response(HTTPResponse(head: head, body: content), unsent: max(0, unsent))
     }
   }
 

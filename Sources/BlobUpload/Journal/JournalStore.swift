@@ -25,6 +25,9 @@ final class JournalStore {
   /// Ranges in progress by owner, as read in the current operation.
   var logs: [Int64: [Int64: SentRange]] = [:]
 
+  /// Other processes may open this file. On iOS only an app itself opens what is in its own container.
+  private let hasOthers: Bool
+
   /// Opened for reading: claims of processes that have died stay in the file, and count as released.
   let isReading: Bool
 
@@ -32,6 +35,7 @@ final class JournalStore {
     self.mark = mark
     self.log = log
     isReading = false
+    hasOthers = path.isShared
     database = try Database(path, withTables: ["process", "destination", "upload"])
     try migrate()
   }
@@ -41,6 +45,7 @@ final class JournalStore {
     mark = .current
     self.log = log
     isReading = true
+    hasOthers = path.isShared
     database = try Database(reading: path)
     if try database.userVersion() != Self.schemaVersion { return nil }
   }
@@ -108,7 +113,7 @@ final class JournalStore {
   /// Moves the records of dead processes into the journal, and then releases their claims.
   func buryDead() throws(SQLiteError) {
     if isReading { return }
-    let dead = try processes().filter { !$0.1.isAlive }
+    let dead = try processes().filter { !$0.1.isAlive(withOthers: hasOthers) }
     if dead.isEmpty { return }
     try transaction { () throws(SQLiteError) in for (id, mark) in dead { try forget(owner: id, mark) } }
     for (id, _) in dead { log.remove(of: id) }
@@ -123,7 +128,7 @@ final class JournalStore {
     let select = try database.statement("SELECT pid, boot, start FROM process WHERE id = ?1")
     try select.bind(1, id)
     let mark = try select.first { ProcessIdentity(row: $0, from: 0) }
-    let live = mark.flatMap { $0.isAlive ? $0 : nil }
+    let live = mark.flatMap { $0.isAlive(withOthers: hasOthers) ? $0 : nil }
     owners[id] = .some(live)
     return live
   }

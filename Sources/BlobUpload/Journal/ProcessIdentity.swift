@@ -1,3 +1,4 @@
+import Blobs
 import Platform
 
 /// Identifies one process permanently: its pid alone may be reused.
@@ -6,7 +7,7 @@ public struct ProcessIdentity: Sendable, Hashable {
   public var pid: Int32
   /// The kernel's id of this boot; empty if it cannot be read.
   public var boot: String
-  /// When the process started, in the system's own units since boot; 0 if it cannot be read.
+  /// When the process started, in the system's own units since boot. iOS does not tell it, so it is a random number there.
   public var start: UInt64
 
   /// Creates an identity of given values. `.current` is that of this process.
@@ -23,23 +24,51 @@ public struct ProcessIdentity: Sendable, Hashable {
   }
 
   /// This process.
-  public static let current = ProcessIdentity(of: getpid()) ?? ProcessIdentity(pid: getpid(), boot: thisBoot, start: 0)
+  public static let current =
+    ProcessIdentity(of: getpid())
+    ?? ProcessIdentity(pid: getpid(), boot: thisBoot, start: .random(in: 1...UInt64(Int64.max)))
 
   /// The machine has not rebooted since.
   var isOfThisBoot: Bool { boot == thisBoot }
 
   /// False once the process has ended, even if it is still a zombie. If that is unknown, true.
-  public var isAlive: Bool {
-    if !isOfThisBoot { return false }
-    return switch ProcessState(of: pid) {
+  public var isAlive: Bool { isAlive(withOthers: true) }
+
+  /// `withOthers`: other processes may have the same journal. If not, a process that the system does not show is one that
+  /// was given the pid later.
+  func isAlive(withOthers: Bool) -> Bool {
+    isOfThisBoot && isAlive(ProcessState(of: pid), withOthers: withOthers)
+  }
+
+  func isAlive(_ state: ProcessState, withOthers: Bool) -> Bool {
+    // Also where the system does not tell when this process started.
+    if pid == Self.current.pid { return start == Self.current.start }
+    return switch state {
     case .running(let start): start == self.start
     case .ended: false
-    case .hidden: true
+    case .hidden: withOthers
     }
   }
 }
 
-private enum ProcessState {
+extension BytePath {
+  /// Whether processes of other apps and extensions may open the file: on iOS if it is in the container of an app group.
+  var isShared: Bool {
+    #if os(iOS)
+      absolute().isInGroupContainer
+    #else
+      true
+    #endif
+  }
+
+  /// `/private/var/mobile/Containers/Shared/AppGroup/…`.
+  var isInGroupContainer: Bool {
+    let folders = description.split(separator: "/")
+    return zip(folders, folders.dropFirst()).contains { $0 == ("Shared", "AppGroup") }
+  }
+}
+
+enum ProcessState {
   case running(start: UInt64)
   case ended
   /// The process exists, but the system does not show it to this one.
@@ -95,7 +124,7 @@ private enum ProcessState {
           return
         }
       #endif
-      // iOS shows no other process than this one.
+      // iOS shows no process, not even this one.
       self = kill(pid, 0) == 0 || errno == EPERM ? .hidden : .ended
     }
   }

@@ -8,7 +8,7 @@ import Photos
 private let destination = PhotoJobDestination(HTTPURL("https://photos.example.com/phone/")!) {
   ["Authorization": "Bearer \(token())"]
 }
-private func token() -> String { "…" }
+nonisolated private func token() -> String { "…" }
 private let journal: BytePath = "/path/of/the/app/group/uploads.sqlite"
 
 @available(iOS 27.0, macOS 27.0, *)

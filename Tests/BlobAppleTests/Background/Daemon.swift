@@ -18,6 +18,7 @@ final class Daemon: Sendable {
     case breaksResumably(Int64)
     /// The task ends with this response; nothing is sent.
     case answers(Int)
+    case answersWith(Int, HTTPHeaders)
   }
   struct Started: Sendable {
     var task: BackgroundTask
@@ -68,6 +69,8 @@ final class Daemon: Sendable {
       if let file = task.body { body = BlobSlice(FileSource(file), length: task.length) }
       switch fault(number, task) {
       case .answers(let status): return .response(HTTPResponse(head: HTTPHead(status: status, headers: [:])))
+      case .answersWith(let status, let fields):
+        return .response(HTTPResponse(head: HTTPHead(status: status, headers: fields)), unsent: task.length)
       case .breaksAfter(let bytes):
         body = body.map {
           BlobSlice(FaultySource($0.source, .fail(at: bytes, BlobError(.io, "cut"), times: 1)), length: $0.length)

@@ -1,0 +1,157 @@
+import BlobClient
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobApple
+
+/// Sources like those of the photo library: they tell no length, deliver from their first byte on, and may be edited.
+@Suite(.timeLimit(.minutes(2))) struct BackgroundPhotoTests {
+  private let film = PatternSource(length: 300_000, seed: 6)
+
+  @Test(arguments: BackgroundProtocol.allCases)
+  func aFilmIsDeliveredOnceForAllItsPieces(_ uploadProtocol: BackgroundProtocol) async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol)
+    let app = try await phone.launch()
+    let delivery = FakeDelivery(film, pieceSize: 10_000)
+    async let end = app.end(of: "film.mov")
+    try await app.add(DeliveredSource(delivery, name: "a film", capacity: 20_000), as: "film.mov")
+    #expect(await end.isFinished)
+    #expect(server.has("film.mov", film))
+    #expect(phone.daemon.started.filter { $0.task.length > 0 }.count > 10)
+    #expect(delivery.state.withLock { $0.begun } == 1)
+    // Nothing holds the delivery when the upload has ended.
+    try await eventually { delivery.state.withLock { $0.stopped == [1] } }
+  }
+
+  /// The same while the app is in front.
+  @Test(arguments: BackgroundProtocol.allCases)
+  func aFilmIsDeliveredOnceForAllPartsInFront(_ uploadProtocol: BackgroundProtocol) async throws {
+    let server = try ServedFolder()
+    let destination = UploadDestination(
+      endpoint: server.endpoint, uploadProtocol: uploadProtocol.uploadProtocol,
+      limits: PartLimits(largest: 16 << 10, firstPart: 0))
+    let delivery = FakeDelivery(film, pieceSize: 10_000)
+    let source = DeliveredSource(delivery, name: "a film", capacity: 20_000)
+    _ = try await Uploader(destination, transport: SocketTransport()).upload(source, as: "film.mov")
+    #expect(server.has("film.mov", film))
+    #expect(delivery.state.withLock { $0.begun } == 1)
+  }
+
+  /// A piece that breaks is sent again, which needs a new delivery; the pieces after it need none.
+  @Test func aBrokenPieceNeedsOneMoreDelivery() async throws {
+    let server = try ServedFolder()
+    let isFirst = Atomic(true)
+    let daemon = Daemon(fault: { _, task in
+      guard task.request.headers["Upload-Offset"] == "163840" else { return nil }
+      return isFirst.exchange(false, ordering: .relaxed) ? .breaksAfter(5000) : nil
+    })
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
+    let app = try await phone.launch()
+    let delivery = FakeDelivery(film, pieceSize: 10_000)
+    async let end = app.end(of: "film.mov")
+    try await app.add(DeliveredSource(delivery, name: "a film", capacity: 20_000), as: "film.mov")
+    #expect(await end.isFinished)
+    #expect(server.has("film.mov", film))
+    #expect(delivery.state.withLock { $0.begun } == 2)
+  }
+
+  /// A photo that is edited, or made a favourite, while a piece of it waits at the system.
+  @Test(arguments: BackgroundProtocol.allCases, [70_000, 4096])
+  func anEditedPhotoBeginsAnew(_ uploadProtocol: BackgroundProtocol, length: Int64) async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
+    let app = try await phone.launch()
+    let now = PatternSource(length: length, seed: 8, knowsLength: false)
+    let photo = EditedPhoto([PatternSource(length: 70_000, seed: 7, knowsLength: false), now])
+    async let end = app.end(of: "film.mov")
+    try await app.add(photo, as: "film.mov")
+    try await eventually { daemon.started.contains { $0.task.length > 0 } }
+    photo.edit()
+    daemon.isHeld = false
+    let last = await end
+    #expect(last.isFinished, "\(String(describing: last))")
+    #expect(server.has("film.mov", now))
+    #expect(phone.names.isEmpty && phone.largestSpool <= phone.settings.spoolBytes)
+  }
+
+  /// A source that changes each time it is read does not keep the app busy for good.
+  @Test func aPhotoThatIsAlwaysEditedIsGivenUp() async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus())
+    let app = try await phone.launch()
+    let photo = EditedPhoto((0..<100).map { PatternSource(length: 70_000, seed: $0, knowsLength: false) })
+    photo.isEditedAtOpening = true
+    async let end = app.end(of: "film.mov")
+    try await app.add(photo, as: "film.mov")
+    guard case .failed(let error) = await end else {
+      Issue.record("the upload did not fail")
+      return
+    }
+    #expect(error.side == .source && (error.cause as? BlobError)?.code == .changed)
+    #expect(3..<50 ~= photo.version)
+  }
+
+  /// A server that answers with success before the body was sent cannot have it.
+  @Test(arguments: ["Upload-Complete", "X-Nothing"])
+  func anEarlySuccessIsNotBelieved(_ field: String) async throws {
+    let server = try ServedFolder()
+    let source = PatternSource(length: 70_000, seed: 3)
+    let daemon = Daemon(fault: { number, _ in number == 0 ? .answersWith(201, [field: "?1"]) : nil })
+    let phone = try Phone(server.endpoint, IETFResumable(), spoolBytes: 400_000, daemon: daemon)
+    let app = try await phone.launch()
+    async let end = app.end(of: "film.mov")
+    try await app.add(source, as: "film.mov")
+    let last = await end
+    #expect(last.isFinished, "\(String(describing: last))")
+    #expect(server.has("film.mov", source))
+  }
+}
+
+/// A photo with versions of which `edit` makes the next one the present one.
+private final class EditedPhoto: BlobSource {
+  private let versions: [PatternSource]
+  private let state = Mutex((version: 0, isEditedAtOpening: false))
+
+  init(_ versions: [PatternSource]) { self.versions = versions }
+
+  var version: Int { state.withLock { $0.version } }
+  var isEditedAtOpening: Bool {
+    get { state.withLock { $0.isEditedAtOpening } }
+    set { state.withLock { $0.isEditedAtOpening = newValue } }
+  }
+  func edit() { state.withLock { $0.version = min($0.version + 1, versions.count - 1) } }
+
+  var access: BlobAccess { .random }
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try versions[version].info(cancel) }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    if isEditedAtOpening { edit() }
+    let version = version
+    return Reader(try versions[version].open(at: offset, cancel), self, version)
+  }
+
+  private final class Reader: BlobReader {
+    let reader: any BlobReader
+    let photo: EditedPhoto
+    let version: Int
+
+    init(_ reader: any BlobReader, _ photo: EditedPhoto, _ version: Int) {
+      self.reader = reader
+      self.photo = photo
+      self.version = version
+    }
+
+    var info: BlobInfo { reader.info }
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int { try reader.read(into: buffer) }
+    func fileRegion() -> FileRegion? { nil }
+    func finish() throws(BlobError) {
+      if photo.version != version { throw BlobError(.changed, "read a photo: it was changed meanwhile") }
+    }
+  }
+}
