@@ -22,8 +22,7 @@ public protocol ByteDelivery: Sendable {
 /// A source over a `ByteDelivery`. At most `capacity` bytes and the one piece that is being delivered are in memory.
 ///
 /// It can be opened at any offset. Since a delivery begins with the first byte, the bytes before the offset are delivered
-/// once more and dropped: opening is slow, but costs no memory. An upload opens it once and keeps the reader from one part to
-/// the next.
+/// once more and dropped: opening is slow, but costs no memory.
 public struct DeliveredSource: BlobSource {
   private let delivery: any ByteDelivery
   private let capacity: Int

@@ -46,13 +46,11 @@ final class SpooledSource: Sendable {
   /// Bytes that do not fit into memory are kept on disk until the server has confirmed them.
   private let isOnDisk: Bool
 
-  /// `goesOn`: parts are sent one after another, so a reader goes on with the next part. Opening a local source costs
-  /// little, and the system may send from a file itself.
-  init(_ source: any BlobSource, _ info: BlobInfo, _ options: SpoolOptions, goesOn: Bool = false) {
+  init(_ source: any BlobSource, _ info: BlobInfo, _ options: SpoolOptions) {
     self.info = info
     isOnDisk = options.folder != nil
     switch source.access {
-    case .random: (self.source, spool) = (goesOn && !source.isLocal ? ContinuedSource(source) : source, nil)
+    case .random: (self.source, spool) = (source, nil)
     case .sequential:
       var spool = source as? Spool ?? Spool(source, memory: options.memory, spillingInto: options.folder)
       spool.patience = .seconds(5)
@@ -149,9 +147,6 @@ final class SpooledSource: Sendable {
   private func read(
     from offset: Int64, _ count: Int64, _ validator: Validator?, _ cancel: Cancellation
   ) throws(BlobError) -> Int64 {
-    if count <= Self.mostAhead, let source = source as? ContinuedSource {
-      return Int64(try source.look(from: offset, Int(count), validator, cancel))
-    }
     let reader = try BlobSlice(source, start: offset, validator: validator).open(cancel)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(count, 64 << 10)), alignment: 16)
     defer { buffer.deallocate() }
@@ -164,9 +159,6 @@ final class SpooledSource: Sendable {
     }
     return seen
   }
-
-  /// Bytes that a reader may read ahead and keep in memory for the next part.
-  private static let mostAhead: Int64 = 64 << 10
 
   /// These sources are slow, and the shared threads are for short calls.
   private static let threads = BlockingPool("fullbore-spool", threads: 16, patience: .seconds(10))

@@ -61,8 +61,7 @@ final class UploadRun {
     sentAtMost limit: Int64? = nil, _ progress: UploadProgress
   ) {
     self.engine = engine
-    let source = SpooledSource(
-      source, info, engine.uploader.spool, goesOn: !engine.uploader.destination.traits.numbersParts)
+    let source = SpooledSource(source, info, engine.uploader.spool)
     self.source = source
     self.target = target
     self.ledger = ledger
