@@ -26,10 +26,12 @@ import Testing
     return uploader
   }
 
-  /// A server that has `content` under every name, responds `head` to HEAD, and counts the PUTs.
+  /// A server that has `content` under the name, responds `head` to HEAD, and counts the PUTs. It has nothing under a
+  /// name that no file has, which the client asks for before it takes a name for taken.
   private func push(head: Int, get: Int = 200, content: [UInt8]) async -> (puts: Int, error: UploadError?) {
     let puts = Atomic(0)
     let peer = HTTPPeer { request in
+      if request.path.contains("fullbore-asks") { return .init(404) }
       switch request.method {
       case "HEAD": return .init(head)
       case "GET": return .init(get, [:], get == 200 ? content : [])
