@@ -48,7 +48,8 @@ enum FaultColumn: String, CaseIterable {
     case .put, .form: []
     case .tus: Self.answer("201 Created", "Location: /up/1\r\nUpload-Offset: 0\r\nContent-Length: 0\r\n")
     case .resumable: Self.answer("201 Created", "Location: /up/1\r\nUpload-Complete: ?0\r\nContent-Length: 0\r\n")
-    case .dav: Self.nothing
+    // The name, and then its folder, which is there.
+    case .dav: Self.nothing + Self.answer("405 Method Not Allowed", "Content-Length: 0\r\n")
     case .gcs: Self.answer("200 OK", "Location: /up/1\r\nContent-Length: 0\r\n")
     case .s3:
       Self.nothing

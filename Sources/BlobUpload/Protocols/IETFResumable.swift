@@ -261,6 +261,7 @@ public struct IETFResumable: UploadProtocol {
 
   /// DELETE; any response that says that the upload no longer exists is a success.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    uploads.end(session)
     let request = request("DELETE", try session.uploadURL())
     let response = try await with.send(request)
     if response.saysDeleted { return }

@@ -241,6 +241,7 @@ public struct Tus: UploadProtocol {
   /// DELETE. A server without this extension keeps the upload until it expires: throws with `KeepsUploads` as the
   /// cause. tus 1.0 §Termination.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
+    uploads.end(session)
     if session.sizeOfParts != nil {
       try await abortParts(of: session, with)
     } else {
