@@ -126,10 +126,10 @@ import Testing
   @Test(arguments: ["tus", "resumable"]) func aServerThatRefusesTheBytesOfAllEndsTheRun(_ name: String) async throws {
     let desk = try await Desk()
     let uploadProtocol: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
-    let open: HTTPHeaders = ["Location": "/up/1", "Upload-Offset": "0", "Upload-Complete": "?0"]
-    let script = Script { _, request throws(TransportError) in
+    let script = Script { number, request throws(TransportError) in
+      let open: HTTPHeaders = ["Location": "/up/\(number)", "Upload-Offset": "0", "Upload-Complete": "?0"]
       if request.method == "HEAD" { return .status(200, open) }
-      return request.url.path != "/up/1" ? .status(201, open) : .status(403)
+      return request.url.path.hasPrefix("/up/") ? .status(403) : .status(201, open)
     }
     var queue = desk.queue(script, uploadProtocol)
     queue.jobs = 1
