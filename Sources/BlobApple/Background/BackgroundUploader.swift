@@ -92,7 +92,9 @@ public final class BackgroundUploader: Sendable {
       }
       try await journal.flush()
     } catch {
-      throw UploadError(journal: error)
+      // `cancel` may have removed the entry meanwhile.
+      if !board.isCancelled(seat) { throw UploadError(journal: error) }
+      return try await remove(name, id)
     }
     // While it waits for the end of another upload, it does not keep the app awake.
     service.wakeUp.enter()

@@ -94,13 +94,16 @@ final class UploadBoard: Sendable {
     }
   }
 
-  /// The same for the last change: the upload no longer runs.
+  /// The same for the last change. The upload no longer runs, so who is told may add it again.
   func end(_ key: String, _ end: BackgroundUpload.State) {
-    change(key) { upload in
+    state.withLock { state in
+      guard var upload = state.running[key]?.upload else { return }
       upload.state = end
       if case .finished = end, let length = upload.length { upload.sent = length }
+      if let progress = state.running[key]?.progress { upload.acknowledged = progress.acknowledged }
+      state.running[key] = nil
+      state.tell(upload)
     }
-    state.withLock { $0.running[key] = nil }
   }
 
   func listen() -> AsyncStream<BackgroundUpload> {

@@ -137,6 +137,7 @@ struct rlimit { rlim_t rlim_cur, rlim_max; };
 #define RLIMIT_FSIZE 1
 #define RLIMIT_STACK 3
 #define RLIMIT_AS 5
+#define RLIMIT_NPROC 7
 #define RLIMIT_NOFILE 8
 int getrlimit(int, struct rlimit *);
 int setrlimit(int, const struct rlimit *);
