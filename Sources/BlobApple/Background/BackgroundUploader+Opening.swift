@@ -102,11 +102,8 @@ extension BackgroundUploader {
       await task.value
     }
     do {
-      let entries = try await journal.unfinished().filter {
-        $0.destinationID == id && $0.intent.path == name
-      }
-      for claim in try await journal.claim(entries: entries.map(\.id)) {
-        guard case .resume(let entry) = claim else { continue }
+      for found in try await entries(named: name, id) {
+        guard case .resume(let entry)? = try await claim(found, named: name, id) else { continue }
         service.discardAll(of: key(of: entry))
         let direct = Uploader(destination, transport: service.direct)
         if let session = entry.session { await direct.discard(session) }
@@ -114,6 +111,22 @@ extension BackgroundUploader {
       }
     } catch {
       throw UploadError(journal: error)
+    }
+  }
+
+  private func entries(named name: BytePath, _ id: Int64) async throws(JournalError) -> [JournalEntry] {
+    try await journal.unfinished().filter { $0.destinationID == id && $0.intent.path == name }
+  }
+
+  /// nil: another call has removed the entry meanwhile.
+  private func claim(
+    _ entry: JournalEntry, named name: BytePath, _ id: Int64
+  ) async throws(JournalError) -> JournalClaim? {
+    do throws(JournalError) {
+      return try await journal.claim(entries: [entry.id]).first
+    } catch {
+      if try await entries(named: name, id).contains(where: { $0.id == entry.id }) { throw error }
+      return nil
     }
   }
 }
