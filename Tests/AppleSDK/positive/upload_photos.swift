@@ -1,6 +1,7 @@
 // The code of docs/apple.md, sections "Uploading photos" and "Uploading in the background".
 import BlobApple
 import BlobHTTP
+import BlobMedia
 import BlobURLSession
 import BlobUpload
 import Blobs
