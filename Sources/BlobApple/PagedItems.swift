@@ -52,8 +52,8 @@ package struct PagePosition: Sendable {
 
   package init() {}
 
-  /// What `items` makes of the next `size` elements of a list of `count`, or of the elements after them if it makes nothing
-  /// of those. Empty: the list has ended.
+  /// Returns the items that `items` makes from the next `size` elements of a list of `count`. If it makes none from them, the
+  /// elements after them are used. Empty: the list has ended.
   package mutating func next<Item>(_ size: Int, of count: Int, items: (Range<Int>) -> [Item]) -> [Item] {
     while next < count {
       let page = next..<(next + min(max(1, size), count - next))

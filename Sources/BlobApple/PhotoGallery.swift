@@ -19,7 +19,7 @@
       public let resource: AssetResource
       /// The name at the destination, which is unique within the asset only: a library may have many `IMG_0001.HEIC`.
       public let name: String
-      /// What is known of the file, for protocols that transmit metadata.
+      /// The kind, dates and pairs of the file, for protocols that transmit metadata.
       public let facts: GalleryFacts
       /// The bytes of the file. Opening it may download them from iCloud.
       public let source: PhotoAssetSource

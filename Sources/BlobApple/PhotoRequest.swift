@@ -41,7 +41,7 @@ final class PhotoRequest: Sendable {
     if let number { cancelRequest(number) }
   }
 
-  /// What is being delivered is of no use any more.
+  /// Ends the request because its bytes are of no use any more: the asset was changed or deleted.
   func end(because error: BlobError) {
     report(error)
     cancel()

@@ -9,7 +9,7 @@ struct OpeningSteps {
   var isConnected = false
 }
 
-// What earlier processes have left.
+// Opens the journal and the spool, and goes on with the uploads that earlier processes have left.
 extension BackgroundUploader {
   /// Why the uploads of earlier launches cannot go on, for example a spool or a journal that cannot be read while the device
   /// is locked; nil: they can, or are about to. `add`, `cancel`, `events` and `handleEvents` try again.

@@ -85,24 +85,16 @@ final class UploadBoard: Sendable {
 
   /// Changes an upload, and tells the listeners.
   func change(_ key: String, _ body: (inout BackgroundUpload) -> Void) {
-    state.withLock { state in
-      guard var running = state.running[key] else { return }
-      body(&running.upload)
-      if let progress = running.progress { running.upload.acknowledged = progress.acknowledged }
-      state.running[key] = running
-      state.tell(running.upload)
-    }
+    state.withLock { $0.change(key, body) }
   }
 
-  /// The same for the last change. The upload no longer runs, so who is told may add it again.
+  /// The same for the last change. The upload no longer runs, so whoever is told may add it again.
   func end(_ key: String, _ end: BackgroundUpload.State) {
     state.withLock { state in
-      guard var upload = state.running[key]?.upload else { return }
-      upload.state = end
-      if case .finished = end, let length = upload.length { upload.sent = length }
-      if let progress = state.running[key]?.progress { upload.acknowledged = progress.acknowledged }
-      state.running[key] = nil
-      state.tell(upload)
+      state.change(key, isLast: true) { upload in
+        upload.state = end
+        if case .finished = end, let length = upload.length { upload.sent = length }
+      }
     }
   }
 
@@ -122,5 +114,13 @@ final class UploadBoard: Sendable {
 }
 
 extension UploadBoard.State {
+  mutating func change(_ key: String, isLast: Bool = false, _ body: (inout BackgroundUpload) -> Void) {
+    guard var changed = running[key] else { return }
+    body(&changed.upload)
+    if let progress = changed.progress { changed.upload.acknowledged = progress.acknowledged }
+    running[key] = isLast ? nil : changed
+    tell(changed.upload)
+  }
+
   fileprivate func tell(_ upload: BackgroundUpload) { for listener in listeners.values { listener.yield(upload) } }
 }

@@ -2,7 +2,7 @@ import BlobHTTP
 
 /// A job of the system's background uploader, as `PHAssetResourceUploadJob` describes it.
 public struct PhotoJob: Sendable, Hashable {
-  /// What the system reports of a job.
+  /// The state of a job, as the system reports it.
   public enum State: Sendable, Hashable {
     /// The system has not ended the job.
     case underWay
@@ -15,7 +15,7 @@ public struct PhotoJob: Sendable, Hashable {
   public let id: String
   /// The URL of its destination; empty: the system does not tell it. Such a job is acknowledged once it has ended.
   public let url: String
-  /// What the system reports of the job.
+  /// The state of the job, as the system reported it when the job was read.
   public let state: State
   /// The version of the photo that the job was made for, and when the picture was taken, as the job's request has them;
   /// nil: the request does not say.

@@ -2,7 +2,7 @@ import BlobUpload
 
 // Decides whether a photo is at fault, or the server or the photo library.
 extension PhotoUploads {
-  /// What the calls of a run, and the jobs that have ended before it, show.
+  /// Which calls of a run, and which jobs that ended before it, have succeeded or failed.
   struct Evidence {
     /// The first call that has failed and concerns no photo.
     var reason: String?
