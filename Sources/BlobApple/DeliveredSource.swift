@@ -22,17 +22,28 @@ public protocol ByteDelivery: Sendable {
 /// A source over a `ByteDelivery`. At most `capacity` bytes and the one piece that is being delivered are in memory.
 ///
 /// It can be opened at any offset. Since a delivery begins with the first byte, the bytes before the offset are delivered
-/// once more and dropped: opening is slow, but costs no memory.
+/// once more and dropped, which is slow but costs no memory. So the delivery of a released reader is kept for the next
+/// reader, which goes on with it if it begins where the earlier one stopped, or within the up to 64 KiB that the earlier one
+/// has read in all, and the version is still the same. It is stopped when this value and its copies are released, when 32
+/// others are kept, or when another delivery has waited for its first byte for 10 s.
 public struct DeliveredSource: BlobSource {
   private let delivery: any ByteDelivery
   private let capacity: Int
+  private let deliveries: KeptDeliveries
+  fileprivate let owner: KeptDeliveries.Owner
   fileprivate let name: String
 
   /// `name` is how messages call the resource. `capacity` is in bytes.
   public init(_ delivery: any ByteDelivery, name: String, capacity: Int = 1 << 20) {
+    self.init(delivery, name: name, capacity: capacity, .shared)
+  }
+
+  init(_ delivery: any ByteDelivery, name: String, capacity: Int = 1 << 20, _ deliveries: KeptDeliveries) {
     self.delivery = delivery
     self.name = name
     self.capacity = capacity
+    self.deliveries = deliveries
+    owner = KeptDeliveries.Owner(deliveries)
   }
 
   public var access: BlobAccess { .random }
@@ -48,10 +59,13 @@ public struct DeliveredSource: BlobSource {
     if let length = info.length, offset > length {
       throw BlobError(.outOfRange, "open \(name) at byte \(offset): it has \(length)")
     }
+    if let kept = owner.take(at: offset, info) { return try DeliveredReader(kept, at: offset, self, cancel) }
     let pipe = BlobPipe(capacity: capacity)
-    let reader = try PipeSource(pipe).open(at: 0, cancel)
+    let bytes = PipeSource(pipe)
     let start = Monitor(Start.skipping(offset))
+    let pulse = RunningDelivery.Pulse()
     let stop = delivery.start { piece in
+      pulse.pieces.add(1, ordering: .relaxed)
       let wanted = start.update { $0.skip(piece) }
       do throws(BlobError) {
         try pipe.write(wanted)
@@ -64,9 +78,10 @@ public struct DeliveredSource: BlobSource {
       start.update { $0.end(failure) }
       if let failure { pipe.fail(failure) } else { pipe.finish() }
     }
-    let delivered = DeliveredReader(reader, stop, info, at: offset, self, cancel)
-    try waitForStart(start, offset, cancel)
-    return delivered
+    let running = RunningDelivery(bytes, from: offset, info, pulse, stop: stop)
+    deliveries.makeRoom(for: running)
+    try pulse.whileWaiting { () throws(BlobError) in try waitForStart(start, offset, cancel) }
+    return try DeliveredReader(KeptDeliveries.Kept(delivery: running, offset: offset), at: offset, self, cancel)
   }
 
   private func waitForStart(_ start: Monitor<Start>, _ offset: Int64, _ cancel: Cancellation) throws(BlobError) {
@@ -118,33 +133,65 @@ public struct DeliveredSource: BlobSource {
 }
 
 private final class DeliveredReader: BlobReader {
+  /// Bytes that are kept for a reader that begins at the same offset.
+  private static let mostKept = 64 << 10
+
   let info: BlobInfo
-  private let reader: any BlobReader
-  private let stop: @Sendable () -> Void
+  private let delivery: RunningDelivery
   private let source: DeliveredSource
   private let cancel: Cancellation
   private let expected: ExpectedLength
+  /// Reads what the delivery brings; nil: an error has ended it.
+  private var reader: (any BlobReader)?
   private var offset: Int64
+  /// Bytes of an earlier reader, which come first.
+  private var ahead: ArraySlice<UInt8>
+  /// All bytes that were read; nil: they are too many.
+  private var past: [UInt8]? = []
 
   init(
-    _ reader: any BlobReader, _ stop: @escaping @Sendable () -> Void, _ info: BlobInfo, at offset: Int64,
-    _ source: DeliveredSource, _ cancel: Cancellation
-  ) {
-    self.reader = reader
-    self.stop = stop
-    self.info = info
-    self.offset = offset
+    _ kept: KeptDeliveries.Kept, at offset: Int64, _ source: DeliveredSource, _ cancel: Cancellation
+  ) throws(BlobError) {
+    delivery = kept.delivery
+    info = kept.delivery.info
     self.source = source
     self.cancel = cancel
+    self.offset = offset
+    ahead = kept.before[...]
     expected = ExpectedLength(source.name, info.length)
+    reader = try delivery.bytes.open(at: kept.offset - delivery.start, cancel)
   }
 
-  deinit { stop() }
+  deinit {
+    guard reader != nil else { return }
+    // The delivery's bytes can be opened once more only after this reader was released.
+    reader = nil
+    source.owner.keep(
+      KeptDeliveries.Kept(
+        delivery: delivery, offset: offset + Int64(ahead.count), before: (past ?? []) + ahead))
+  }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.read(into: buffer)
-    try expected.check(count, at: offset)
+    guard let reader else { throw BlobError(.invalidated, "read \(source.name): its delivery has failed") }
+    var count = min(buffer.count, ahead.count)
+    if count > 0 {
+      buffer.copyBytes(from: ahead.prefix(count))
+      ahead.removeFirst(count)
+    } else {
+      do {
+        count = try delivery.pulse.whileWaiting { () throws(BlobError) in try reader.read(into: buffer) }
+        try expected.check(count, at: offset)
+      } catch {
+        self.reader = nil
+        throw error
+      }
+    }
     offset += Int64(count)
+    if past.map({ $0.count + count > Self.mostKept }) ?? true {
+      past = nil
+    } else {
+      past?.append(contentsOf: buffer.prefix(count))
+    }
     return count
   }
 

@@ -47,6 +47,21 @@ extension JournalTests {
       #expect(!mine.isAlive(.hidden, withOthers: true))
     }
 
+    /// As after a container was moved to another machine while it ran.
+    @Test func aJournalKeepsItsClaimsThoughTheSystemDoesNotKnowItsProcess() async throws {
+      let folder = JournalFolder()
+      var mark = ProcessIdentity.current
+      mark.start += 1
+      let journal = try await folder.open(as: mark)
+      let destination = try await journal.destinationID(.tus)
+      let id = try #require(try await journal.claim([intent()], destination: destination).first?.id)
+      #expect(try await journal.unfinished().map(\.owner) == [mark])
+      #expect(try await journal.claim([intent()], destination: destination).map(\.name) == ["busy"])
+      journal.done(id, UploadResult())
+      #expect(try await journal.unfinished().isEmpty)
+      await journal.close()
+    }
+
     @Test func aContainerOfAnAppGroupIsRecognised() {
       let group: BytePath = "/private/var/mobile/Containers/Shared/AppGroup/1234/journal.sqlite"
       let own: BytePath = "/var/mobile/Containers/Data/Application/1234/Library/Shared/journal.sqlite"

@@ -113,7 +113,7 @@ final class JournalStore {
   /// Moves the records of dead processes into the journal, and then releases their claims.
   func buryDead() throws(SQLiteError) {
     if isReading { return }
-    let dead = try processes().filter { !$0.1.isAlive(withOthers: hasOthers) }
+    let dead = try processes().filter { $0.0 != ownerID && !$0.1.isAlive(withOthers: hasOthers) }
     if dead.isEmpty { return }
     try transaction { () throws(SQLiteError) in for (id, mark) in dead { try forget(owner: id, mark) } }
     for (id, _) in dead { log.remove(of: id) }
@@ -122,8 +122,9 @@ final class JournalStore {
   /// Called at the start of an operation, which looks up each owner only once.
   func forgetLookups() { (owners, logs) = ([:], [:]) }
 
-  /// The process of an owner; nil if it has died.
+  /// The process of an owner; nil if it has died. This store itself is alive, whatever the system says of its process.
   func liveOwner(_ id: Int64) throws(SQLiteError) -> ProcessIdentity? {
+    if id == ownerID { return mark }
     if let known = owners[id] { return known }
     let select = try database.statement("SELECT pid, boot, start FROM process WHERE id = ?1")
     try select.bind(1, id)

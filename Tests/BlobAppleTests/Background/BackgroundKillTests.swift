@@ -33,9 +33,13 @@ import Testing
   }
 
   /// Returns false if the upload was finished before that step.
-  private func survivesKill(at step: Int, _ test: Case, _ source: PatternSource) async throws -> Bool {
+  ///
+  /// `settling`: how long the second launch waits for the system to tell of tasks that ended before it.
+  private func survivesKill(
+    at step: Int, _ test: Case, _ source: PatternSource, settling: Duration = .milliseconds(20)
+  ) async throws -> Bool {
     let server = try ServedFolder()
-    let phone = try Phone(server.endpoint, test.uploadProtocol.uploadProtocol)
+    let phone = try Phone(server.endpoint, test.uploadProtocol.uploadProtocol) { $0.settling = settling }
     let first = try await phone.launch(killedAt: step, ["film.mov": source])
     let adding = Task { try await first.add(source, as: "film.mov") }
     let end = await first.end(of: "film.mov")
@@ -59,8 +63,12 @@ import Testing
     #expect(phone.largestSpool <= 64 << 10)
     // The response to a creation may be lost with the app that received it; nothing else is sent again.
     let again = test.length <= 16 << 10 ? 2 * test.length : test.length
-    #expect(phone.daemon.bytes <= again, "killed at step \(step)")
     second.life.kill()
+    // On a busy machine a short wait ends before the system has told everything, and then bytes are sent again.
+    if phone.daemon.bytes > again, settling < .seconds(2) {
+      return try await survivesKill(at: step, test, source, settling: .seconds(2))
+    }
+    #expect(phone.daemon.bytes <= again, "killed at step \(step)")
     return true
   }
 }

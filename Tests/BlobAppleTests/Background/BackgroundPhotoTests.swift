@@ -8,8 +8,58 @@ import Testing
 
 @testable import BlobApple
 
-/// Sources like those of the photo library, which may be edited while they are sent.
+/// Sources like those of the photo library: they tell no length, deliver from their first byte on, and may be edited.
 @Suite(.timeLimit(.minutes(2))) struct BackgroundPhotoTests {
+  private let film = PatternSource(length: 300_000, seed: 6)
+
+  @Test(arguments: BackgroundProtocol.allCases)
+  func aFilmIsDeliveredOnceForAllItsPieces(_ uploadProtocol: BackgroundProtocol) async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol)
+    let app = try await phone.launch()
+    let delivery = FakeDelivery(film, pieceSize: 10_000)
+    async let end = app.end(of: "film.mov")
+    try await app.add(DeliveredSource(delivery, name: "a film", capacity: 20_000), as: "film.mov")
+    #expect(await end.isFinished)
+    #expect(server.has("film.mov", film))
+    #expect(phone.daemon.started.filter { $0.task.length > 0 }.count > 10)
+    #expect(delivery.state.withLock { $0.begun } == 1)
+    // Nothing holds the delivery when the upload has ended.
+    try await eventually { delivery.state.withLock { $0.stopped == [1] } }
+  }
+
+  /// The same while the app is in front.
+  @Test(arguments: BackgroundProtocol.allCases)
+  func aFilmIsDeliveredOnceForAllPartsInFront(_ uploadProtocol: BackgroundProtocol) async throws {
+    let server = try ServedFolder()
+    let destination = UploadDestination(
+      endpoint: server.endpoint, uploadProtocol: uploadProtocol.uploadProtocol,
+      limits: PartLimits(largest: 16 << 10, firstPart: 0))
+    let delivery = FakeDelivery(film, pieceSize: 10_000)
+    let source = DeliveredSource(delivery, name: "a film", capacity: 20_000)
+    _ = try await Uploader(destination, transport: SocketTransport()).upload(source, as: "film.mov")
+    #expect(server.has("film.mov", film))
+    #expect(delivery.state.withLock { $0.begun } == 1)
+  }
+
+  /// Up to 64 KiB that a reader has read are kept for sending them again.
+  @Test func aSmallPieceThatBreaksNeedsNoOtherDelivery() async throws {
+    let server = try ServedFolder()
+    let isFirst = Atomic(true)
+    let daemon = Daemon(fault: { _, task in
+      guard task.request.headers["Upload-Offset"] == "163840" else { return nil }
+      return isFirst.exchange(false, ordering: .relaxed) ? .breaksAfter(5000) : nil
+    })
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
+    let app = try await phone.launch()
+    let delivery = FakeDelivery(film, pieceSize: 10_000)
+    async let end = app.end(of: "film.mov")
+    try await app.add(DeliveredSource(delivery, name: "a film", capacity: 20_000), as: "film.mov")
+    #expect(await end.isFinished)
+    #expect(server.has("film.mov", film))
+    #expect(delivery.state.withLock { $0.begun } == 1)
+  }
+
   /// A photo that is edited, or made a favourite, while a piece of it waits at the system.
   @Test(arguments: BackgroundProtocol.allCases, [70_000, 4096])
   func anEditedPhotoBeginsAnew(_ uploadProtocol: BackgroundProtocol, length: Int64) async throws {
