@@ -9,19 +9,21 @@ extension UploadDestination {
   /// - `headers`: credentials and further fields of each request. They go to the endpoint's origin only.
   /// - `rereading`: called after a 401 for renewed `headers`, for example with a new token of the same user, on a thread
   ///   that may block. nil, also as its result: the 401 is an error.
-  /// - Retries twice if no response arrives, as long as that fails within 10 s, and if the server is unavailable, after
-  ///   the delay that it asks for, at most 30 s. Throws with side `.destination` if the server cannot be reached or
-  ///   refuses.
+  /// - `retry`: how often to try again if no response arrives, or if the server is unavailable, then after the delay that
+  ///   it asks for. nil: twice, as long as failures come within 10 s.
+  /// - Throws with side `.destination` if the server cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, speaking discovery: any ProtocolDiscovery = NegotiatedProtocol(), headers: HTTPHeaders = [:],
-    rereading: (@Sendable () -> HTTPHeaders?)? = nil, over transport: any Transport
+    rereading: (@Sendable () -> HTTPHeaders?)? = nil, retry: RetryPolicy? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let observed = ObservedTransport(transport)
     let credentials = Credentials(headers, rereading: rereading)
     let context = UploadContext(
       UploadServer(observed, credentials, at: endpoint, HostState(), sign: discovery.traits.sign))
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
-    let offer = try await patiently { () async throws(UploadError) in try await discovery.discover(target, context) }
+    let offer = try await patiently(retry: retry) { () async throws(UploadError) in
+      try await discovery.discover(target, context)
+    }
     var destination = UploadDestination(
       endpoint: endpoint, uploadProtocol: offer.uploadProtocol, limits: offer.limits, headers: headers)
     destination.credentials = credentials
@@ -33,13 +35,14 @@ extension UploadDestination {
     return destination
   }
 
-  /// Repeats `ask` according to `retry` while no response arrives. The failure is final once the time spent waiting for
-  /// responses exceeds `limit`. A server that never responds therefore costs one timeout of the transport, not three.
-  /// Delays between two requests do not count.
+  /// Repeats `ask` according to `retry` while no response arrives. If that is nil, there are two more attempts, and the
+  /// failure is final once the time spent waiting for responses exceeds `limit`. A server that never responds therefore
+  /// costs one timeout of the transport, not three. Delays between two requests do not count.
   static func patiently<Answer>(
-    within limit: Duration = .seconds(10), retry: RetryPolicy = RetryPolicy(retries: 2),
+    within limit: Duration = .seconds(10), retry: RetryPolicy? = nil,
     _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
+    let policy = retry ?? RetryPolicy(retries: 2)
     var end = ContinuousClock.now + limit
     var failures = 0
     var random = SystemRandomNumberGenerator()
@@ -50,10 +53,10 @@ extension UploadDestination {
         failures += 1
         var asked: Duration?
         if case .retry(let after) = error.recovery { asked = after }
-        guard error.recovery != .giveUp, ContinuousClock.now <= end,
-          let wait = retry.delay(after: failures, asked: asked, using: &random)
+        guard error.recovery != .giveUp, retry != nil || ContinuousClock.now <= end,
+          let wait = policy.delay(after: failures, asked: asked, using: &random)
         else {
-          var error = error
+          var error = error.recovery == .giveUp ? error : error.after(failures: failures)
           if error.side == .file { error.side = .destination }
           throw error
         }

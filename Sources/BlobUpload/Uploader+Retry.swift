@@ -11,8 +11,8 @@ extension Uploader {
   ) async throws(UploadError) {
     var policy = retry
     let (isReal, hasAccepted) = (destination.acquaintance.isReal, destination.acquaintance.hasAccepted)
-    // A destination that was never reached most likely has a wrong URL: report that soon.
-    if error.isUnreachable, !isReal { policy.retries = min(policy.retries, 1) }
+    // A destination that was never reached most likely has a wrong URL: report that soon, unless a number was given.
+    if error.isUnreachable, !isReal, policy.outage != nil { policy.retries = min(policy.retries, 1) }
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
@@ -67,16 +67,17 @@ extension UploadError {
   /// Whether the status is one of a server that restarts, or of a proxy that cannot reach its server.
   var saysUnavailable: Bool { status.map { [502, 503, 504].contains($0) } ?? false }
 
-  /// The final error, with the number of failures in its message.
   fileprivate func after(_ failures: FailureCount) -> UploadError {
+    let kept = "in which the server kept \(failures.kept) of the \(failures.sent) bytes that it was sent"
+    return after(failures: failures.total, failures.kept > 0 ? kept : nil)
+  }
+
+  /// The final error, with the number of failures in its message. `details`: what else the message says of them.
+  func after(failures: Int, _ details: String? = nil) -> UploadError {
     var error = self
     error.recovery = .giveUp
-    if failures.total > 1 {
-      error.message += " (gave up after \(failures.total) failures in a row"
-      if failures.kept > 0 {
-        error.message += ", in which the server kept \(failures.kept) of the \(failures.sent) bytes that it was sent"
-      }
-      error.message += ")"
+    if failures > 1 {
+      error.message += " (gave up after \(failures) failures in a row\(details.map { ", \($0)" } ?? ""))"
     }
     return error
   }

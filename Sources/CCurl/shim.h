@@ -12,6 +12,7 @@ static inline CURLcode fb_curl_set_opensocket(CURL *e, fb_curl_opensocket v) { r
 static inline CURLcode fb_curl_set_closesocket(CURL *e, fb_curl_closesocket v) { return curl_easy_setopt(e, CURLOPT_CLOSESOCKETFUNCTION, v); }
 static inline CURLcode fb_curl_set_xferinfo(CURL *e, fb_curl_xferinfo v) { return curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, v); }
 static inline CURLcode fb_curl_get_long(CURL *e, CURLINFO i, long *v) { return curl_easy_getinfo(e, i, v); }
+static inline CURLcode fb_curl_get_socket(CURL *e, CURLINFO i, curl_socket_t *v) { return curl_easy_getinfo(e, i, v); }
 static inline CURLcode fb_curl_get_string(CURL *e, CURLINFO i, const char **v) { return curl_easy_getinfo(e, i, (char **)v); }
 static inline CURLcode fb_curl_message_result(const CURLMsg *m) { return m->data.result; }
 // Macros with casts and arithmetic.

@@ -99,6 +99,21 @@ import Testing
     #expect(asked == count && error?.side == .destination)
   }
 
+  /// As with `--retries 4`: the number counts for the first request too, also where nothing is reached.
+  @Test func aNumberOfRetriesIsKeptByTheFirstRequest() async {
+    for code in [TransportError.Code.connect, .broken] {
+      var asked = 0
+      let retry = RetryPolicy(retries: 4, first: .milliseconds(1))
+      let error = await #expect(throws: UploadError.self) {
+        try await UploadDestination.patiently(within: .zero, retry: retry) { () async throws(UploadError) in
+          asked += 1
+          throw UploadError(TransportError(code, "OPTIONS http://host/: nothing there"))
+        }
+      }
+      #expect(asked == 5 && error?.message.contains("gave up after 5 failures") == true)
+    }
+  }
+
   @Test func anUnknownNameIsRefused() async {
     await #expect(throws: UploadError.self) {
       _ = try await UploadDestination.discover(host, named: "gopher", over: Script(.status(200)))

@@ -211,4 +211,49 @@ import Testing
     #expect(!answers.isTrusted(after: request(0), .status(200)))
     #expect(answers.isTrusted(after: request(1000), .status(200)))
   }
+
+  /// A hotspot's log-in page, or that of a proxy under maintenance, in the middle of a push.
+  @Test(arguments: [
+    HTTPResponse.status(200, ["Content-Type": "text/html"]), .status(204), .status(201, ["Server": "portal"]),
+  ])
+  func successesThatBeginToLookOtherwiseAreChecked(_ other: HTTPResponse) async throws {
+    let script = Script { number, request throws(TransportError) in
+      let isOnline = number < 3
+      return switch request.method {
+      case "PUT": isOnline ? .status(201, ["Server": "nas"]) : other
+      default: isOnline ? .status(200, ["Content-Length": "300"]) : other
+      }
+    }
+    let uploader = uploader(PlainPut(), script, knowsHost: false)
+    let source = PatternSource(length: 300)
+    func failure(_ name: String) async -> UploadError? {
+      let target = UploadTarget(
+        endpoint: host, url: HTTPURL("http://media.example/in/\(name)")!, path: BytePath(name), length: 300)
+      do {
+        _ = try await uploader.upload(source, source.info, to: target, progress: UploadProgress())
+        return nil
+      } catch {
+        return error
+      }
+    }
+    #expect(await failure("1") == nil)
+    #expect(await failure("2") == nil)
+    #expect(script.methods == ["PUT", "HEAD", "PUT"])
+    #expect(await failure("3")?.message.contains("does not store what it is sent there") == true)
+  }
+
+  @Test func aServerOfAFewLooksIsAskedOnceForEach() async throws {
+    let answers = PutAnswers()
+    let request = HTTPRequest("PUT", HTTPURL("http://a.example/in/x")!)
+    var asked = 0
+    for _ in 0..<3 {
+      for status in [200, 201, 204] where !answers.isTrusted(after: request, .status(status)) {
+        try await answers.trust(.status(status), inFolderOf: request.url) { () async throws(UploadError) in
+          asked += 1
+          return true
+        }
+      }
+    }
+    #expect(asked == 3)
+  }
 }

@@ -200,6 +200,12 @@ import Testing
     #expect(script.requests.count == 2)
   }
 
+  @Test func aNumberOfRetriesCountsWhereNothingWasReached() async {
+    let script = Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") }
+    #expect(await uploader(PlainPut(), script, retries: 5).failure()?.isUnreachable == true)
+    #expect(script.requests.count == 6)
+  }
+
   /// The destination received some bytes, so it exists, and may become available again.
   @Test func aPlaceThatWasReachedIsWaitedFor() async {
     let script = Sinking(Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") })

@@ -52,8 +52,14 @@ final class Dialer {
     return fb_curl_message_result(message)
   }
 
-  /// The socket of the connection; nil: libcurl has no socket open, or more than one.
-  var socket: Int32? { sockets.count == 1 ? sockets[0] : nil }
+  /// The socket of the connection; nil: libcurl is not connected. While libcurl tries several addresses, it has several
+  /// sockets open, and one that got no answer may still be among them when another is connected.
+  var socket: Int32? {
+    if sockets.count == 1 { return sockets[0] }
+    var active: curl_socket_t = -1
+    guard fb_curl_get_socket(easy, CURLINFO_ACTIVESOCKET, &active) == CURLE_OK else { return nil }
+    return sockets.first { $0 == active }
+  }
 
   /// Returns `socket`, which the caller must close from now on. The rest of libcurl's memory is freed with this object.
   func takeSocket() -> Int32? {

@@ -4,11 +4,16 @@ import Synchronization
 
 /// Whether a success to a PUT means that the body was stored. Some servers respond to every request with a page, or
 /// with an empty success. A host may have such a server for one path and a correct one for another, so each folder with
-/// uploads is checked separately.
+/// uploads is checked separately. A hotspot or a proxy may also begin to respond in place of the server, so successes
+/// that do not look like one that was found to be true are checked as well.
 final class PutAnswers: Sendable {
   /// State of one folder that receives PUTs.
   private final class Folder: Sendable {
     let isTrusted = Atomic(false)
+    /// The `look` of a response that was true; 0: there is none yet.
+    let look = Atomic(0)
+    /// All of them. A server has few.
+    let looks = Mutex<Set<Int>>([])
     /// The server has said of a name that there is nothing.
     let tellsMissing = Atomic(false)
     /// Only one file of the folder is queried at a time.
@@ -32,7 +37,7 @@ final class PutAnswers: Sendable {
     }
   }
 
-  /// Called when a file was found where it was put: successes to PUTs into the folder of `url` are true.
+  /// All successes to PUTs into the folder of `url` are true from now on, whatever they look like.
   func trust(folderOf url: HTTPURL) { folder(of: url).isTrusted.store(true, ordering: .relaxed) }
 
   /// Called when the server has said that a name in the folder of `url` has no file.
@@ -55,7 +60,23 @@ final class PutAnswers: Sendable {
   /// Whether `response`, a success, is known to be true, because it shows this itself, or an earlier file in the folder
   /// did.
   func isTrusted(after request: HTTPRequest, _ response: HTTPResponse) -> Bool {
-    folder(of: request.url).isTrusted.load(ordering: .relaxed) || Self.provesStorage(request, response)
+    knows(response, in: folder(of: request.url)) || Self.provesStorage(request, response)
+  }
+
+  private func knows(_ response: HTTPResponse, in folder: Folder) -> Bool {
+    if folder.isTrusted.load(ordering: .relaxed) { return true }
+    let look = Self.look(response)
+    if folder.look.load(ordering: .relaxed) == look { return true }
+    return folder.looks.withLock { $0.contains(look) }
+  }
+
+  /// What distinguishes the responses of different programs; never 0.
+  private static func look(_ response: HTTPResponse) -> Int {
+    var hasher = Hasher()
+    hasher.combine(response.status)
+    hasher.combine(response.headers["Server"])
+    hasher.combine(response.headers["Content-Type"])
+    return hasher.finalize() | 1
   }
 
   /// Whether the response itself shows that the server has stored the file. A server sends `X-OC-MTime: accepted` once
@@ -65,15 +86,21 @@ final class PutAnswers: Sendable {
       && request.headers[ModificationTime.field] != nil
   }
 
-  /// Runs `ask` unless it has returned true before for the folder of `url`; one call at a time per folder. If `ask`
-  /// throws, the error is passed on, and the next caller runs `ask` again.
+  /// Runs `ask` unless it has returned true before for a response like this one in the folder of `url`; one call at a
+  /// time per folder. If `ask` throws, the error is passed on, and the next caller runs `ask` again.
   func trust(
-    folderOf url: HTTPURL, after ask: () async throws(UploadError) -> Bool
+    _ response: HTTPResponse, inFolderOf url: HTTPURL, after ask: () async throws(UploadError) -> Bool
   ) async throws(UploadError) {
     let folder = folder(of: url)
     try await folder.gate.pass { () async throws(UploadError) in
-      if folder.isTrusted.load(ordering: .relaxed) { return }
-      if try await ask() { folder.isTrusted.store(true, ordering: .relaxed) }
+      if knows(response, in: folder) { return }
+      guard try await ask() else { return }
+      let look = Self.look(response)
+      folder.look.store(look, ordering: .relaxed)
+      folder.looks.withLock { looks in
+        // A server whose responses all differ is asked about each of its files.
+        if looks.count < 16 { looks.insert(look) }
+      }
     }
   }
 }
@@ -103,13 +130,13 @@ extension RemoteLength {
 }
 
 extension UploadContext {
-  /// Throws if `response`, a success, does not mean that `target` is stored: once per folder, the server is queried for
-  /// the file. A server that lets nobody read the file is believed, because it distinguishes PUT from GET.
+  /// Throws if `response`, a success, does not mean that `target` is stored: once per folder and look of the response,
+  /// the server is queried for the file. A server that lets nobody read the file is believed, because it distinguishes PUT from GET.
   func confirm(
     _ response: HTTPResponse, to request: HTTPRequest, _ body: BlobSlice, _ target: UploadTarget
   ) async throws(UploadError) {
     if putAnswers.isTrusted(after: request, response) { return }
-    try await putAnswers.trust(folderOf: request.url) { () async throws(UploadError) in
+    try await putAnswers.trust(response, inFolderOf: request.url) { () async throws(UploadError) in
       let url = place(madeBy: response, to: request)
       // The length of a pipe is known only after it was sent.
       let wanted = target.length ?? body.source.lengthRead(from: body.start)

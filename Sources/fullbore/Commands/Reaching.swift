@@ -26,7 +26,8 @@ extension Reached {
         self.destination = try await UploadDestination.discover(
           destination.endpoint,
           speaking: KnownProtocols.discovery(destination.protocolName, settings, at: destination.endpoint),
-          headers: headers, rereading: connection.rereading(for: destination.endpoint), over: transport)
+          headers: headers, rereading: connection.rereading(for: destination.endpoint), retry: connection.retryFirst,
+          over: transport)
       } catch {
         throw await connection.explained(error, at: destination.endpoint)
       }
@@ -54,7 +55,7 @@ extension Reached {
       if let form = kept.form { settings.form = try FormOptions(form).postNow() }
       destination = try await UploadDestination.discover(
         endpoint, speaking: KnownProtocols.discovery(kept.protocolName, settings, at: endpoint), headers: headers,
-        rereading: connection.rereading(for: endpoint), over: transport)
+        rereading: connection.rereading(for: endpoint), retry: connection.retryFirst, over: transport)
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }

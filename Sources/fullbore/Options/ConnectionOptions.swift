@@ -1,5 +1,6 @@
 import BlobClient
 import BlobHTTP
+import BlobUpload
 import Blobs
 import Platform
 
@@ -26,6 +27,8 @@ struct ConnectionOptions: Sendable, Hashable {
   var proxy: ProxyPlace?
   /// nil: the default of the retry policy.
   var retries: Int?
+  /// For the first request, which otherwise fails soon: the destination most likely has a wrong URL.
+  var retryFirst: RetryPolicy? { retries.map { RetryPolicy(retries: $0) } }
   /// Maximum time without progress; nil: the transport's default.
   var timeout: Duration?
   /// Maximum time for the response once the server has the whole request; nil: the transport's default.
