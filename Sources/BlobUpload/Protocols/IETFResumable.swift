@@ -270,7 +270,11 @@ public struct IETFResumable: UploadProtocol {
   }
 
   private func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
-    HTTPRequest(method, url, ["Upload-Draft-Interop-Version": Self.version])
+    // `Connection` makes proxies remove `Upload-Interim`. A server that sees the second field alone knows that a proxy is
+    // between, which may not understand interim responses. RFC 9110 §7.6.1.
+    HTTPRequest(
+      method, url,
+      ["Upload-Draft-Interop-Version": Self.version, "Connection": "Upload-Interim", "Upload-Interim": "?1"])
   }
 
   private func append(at offset: Int64, isLast: Bool, _ url: HTTPURL) -> HTTPRequest {
