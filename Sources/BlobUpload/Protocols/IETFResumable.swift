@@ -269,14 +269,6 @@ public struct IETFResumable: UploadProtocol {
     throw UploadError(deleting: request, response)
   }
 
-  private func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
-    // `Connection` makes proxies remove `Upload-Interim`. A server that sees the second field alone knows that a proxy is
-    // between, which may not understand interim responses. RFC 9110 §7.6.1.
-    HTTPRequest(
-      method, url,
-      ["Upload-Draft-Interop-Version": Self.version, "Connection": "Upload-Interim", "Upload-Interim": "?1"])
-  }
-
   private func append(at offset: Int64, isLast: Bool, _ url: HTTPURL) -> HTTPRequest {
     var request = request("PATCH", url)
     request.headers.add("Upload-Offset", String(offset))
