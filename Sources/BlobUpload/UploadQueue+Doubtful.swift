@@ -14,11 +14,23 @@ extension UploadQueue {
   }
 
   private func isStored(_ upload: RecentUploads.Upload) async -> Bool {
+    // Where the server does not say it, the file counts as stored if its response must have been that to its request.
+    let isBelieved = upload.isAlone || !recent.areMixed
+    let target = upload.work.item.target
     do {
-      return try await uploader.isThere(upload.work.item.target, location: upload.location)
+      if try await uploader.isThere(target, location: upload.location) { return true }
+      // Some servers report no length for HEAD, or a length of 0.
+      let found = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
+        try await uploader.context().remoteLength(of: target.url, expecting: target.length)
+      }
+      switch found {
+      case .found(nil), .hidden: return isBelieved
+      case .found(let length?): return length == target.length ?? length
+      case .noContent: return target.length == 0
+      case .missing: return false
+      }
     } catch {
-      // The server lets nobody look. With one request per connection, its response is believed.
-      return upload.isAlone || !recent.areMixed
+      return isBelieved
     }
   }
 

@@ -83,6 +83,21 @@ import Testing
     #expect(peer.requests.count { $0 == "PUT /b" } == 1, "\(peer.requests)")
     #expect(peer.requests.count { $0 == "HEAD /b" } == 1, "\(peer.requests)")
   }
+
+  /// As servers do whose script writes no content for HEAD.
+  @Test func aServerThatReportsNoLengthForHeadHasTheFile() async throws {
+    let (desk, files) = (try await Desk(), StoredFiles())
+    let peer = HTTPPeer { request in
+      if request.method == "HEAD" { return files[request.path] == nil ? .init(404) : .init(200) }
+      if request.method == "GET" { return files[request.path].map { .init(200, [:], $0) } ?? .init(404) }
+      if files.isFirst(request.path), request.path == "/c" { return nil }
+      files[request.path] = request.body
+      return .init(201)
+    }
+    defer { peer.stop() }
+    #expect(try await desk.run(queue(desk, peer), ["a", "b", "c", "d"]).sent == 4)
+    #expect(peer.requests.count { $0 == "PUT /b" } == 1, "\(peer.requests)")
+  }
 }
 
 /// The files of a server, by path.
