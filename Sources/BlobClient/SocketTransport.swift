@@ -39,6 +39,13 @@ extension SocketTransport: AdaptiveTransport {
   public func follow(_ follower: @escaping @Sendable (Int) -> Void) { pool.follow(follower) }
 }
 
+extension SocketTransport: MixedResponseDetector {
+  package var hasDoubts: Bool { pool.habits.hasDoubts.load(ordering: .relaxed) }
+  package func mixesResponses(at url: HTTPURL) -> Bool { pool.habits.mixesResponses(url) }
+  package func noteMixedResponses(at url: HTTPURL) { pool.habits.noteMixedResponses(url) }
+  package func takeDoubted(at url: HTTPURL) -> [HTTPURL] { pool.habits.takeDoubted(at: url) }
+}
+
 extension SocketTransport {
   /// How a transport connects, waits and buffers. The transport enforces every timeout with its own clock.
   public struct Options: Sendable {

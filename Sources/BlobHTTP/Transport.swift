@@ -25,6 +25,20 @@ public protocol AdaptiveTransport: Transport {
   func follow(_ follower: @escaping @Sendable (Int) -> Void)
 }
 
+/// A transport that notices servers, and proxies before them, that respond to a request twice. The second response may
+/// then be taken for the response to the next request, which may have stored nothing.
+package protocol MixedResponseDetector: Transport {
+  /// false: the other members have nothing to report, of any server. Costs next to nothing.
+  var hasDoubts: Bool { get }
+  /// Whether the server of `url` has responded to a request twice. From then on each connection to it carries one
+  /// request.
+  func mixesResponses(at url: HTTPURL) -> Bool
+  /// Reports that a success of this server was found to be wrong.
+  func noteMixedResponses(at url: HTTPURL)
+  /// Removes and returns the URLs at this server whose last success may have been the response to another request.
+  func takeDoubted(at url: HTTPURL) -> [HTTPURL]
+}
+
 /// Callbacks and options of one request. The closures run on the worker's thread and must return quickly.
 public struct Exchange: Sendable {
   /// Body bytes handed to the connection since the last call. The server may not have received them yet.

@@ -1,5 +1,6 @@
 import BlobHTTP
 import Blobs
+import Synchronization
 
 extension Uploader {
   /// Reads the upload back and compares it with the source, byte by byte, both as streams.
@@ -51,15 +52,22 @@ extension UploadContext {
   ) async throws(UploadError) -> ReadBack {
     var request = HTTPRequest("GET", url)
     let comparison = Comparison(expected, url)
+    let coding = Mutex<String?>(nil)
     let answered: HTTPResponse
     do {
-      answered = try await send(
-        following: &request,
-        Exchange(received: { bytes throws(BlobError) in
+      let on = Exchange(
+        received: { bytes throws(BlobError) in
           server.compared(bytes.count)
           try comparison.take(bytes)
-        }))
+        },
+        began: { head throws(BlobError) in
+          guard let named = head.contentCoding else { return }
+          coding.withLock { $0 = named }
+          throw BlobError(.unsupported, "the content has a coding")
+        })
+      answered = try await send(following: &request, on)
     } catch {
+      if let coding = coding.withLock({ $0 }) { throw .coded(coding, request) }
       throw comparison.difference ?? error
     }
     guard answered.status == 200 else { return ReadBack(request: request, response: answered) }
@@ -79,7 +87,25 @@ struct ReadBack: Sendable {
   var isShort = false
 }
 
+extension HTTPHead {
+  /// The coding that the content was compressed with; nil: it is as it was stored. Some S3 servers return other values,
+  /// which the client has stored with the file. RFC 9110 §8.4.1.
+  var contentCoding: String? {
+    let codings = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"]
+    return headers.list("Content-Encoding").first { named in codings.contains { named.isSameField($0) } }
+  }
+}
+
 extension UploadError {
+  /// The content that is to be compared is compressed, though the request asked for it as it is.
+  fileprivate static func coded(_ coding: String, _ request: HTTPRequest) -> UploadError {
+    UploadError(
+      .giveUp, .file,
+      "\(request.method) \(request.url): cannot be read back: the server sends it compressed (\(coding)), though it was "
+        + "asked not to",
+      status: 200)
+  }
+
   /// The response to a GET for a comparison has another status than 200.
   init(reading request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)

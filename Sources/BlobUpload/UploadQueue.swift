@@ -6,7 +6,7 @@ import Synchronization
 /// Sends many items, several at a time; each is claimed in the journal before its first byte is sent.
 public struct UploadQueue: Sendable {
   /// Sends each item.
-  public var uploader: Uploader
+  public var uploader: Uploader { didSet { recent = RecentUploads(uploader) } }
   /// The journal in which items are claimed.
   public var journal: Journal
   /// The ID of the destination in the journal.
@@ -31,10 +31,12 @@ public struct UploadQueue: Sendable {
   /// If set, the queue waits for items that another process is sending, until they are stored or that process gives
   /// them up. Called once for each such process. Not for a feed without an end. nil: these items end as `.busy`.
   public var waiting: (@Sendable (_ pid: Int32) -> Void)?
+  private(set) var recent: RecentUploads
 
   /// Creates a queue. `destinationID` is what `Journal.destinationID` returned.
   public init(_ uploader: Uploader, journal: Journal, destinationID: Int64) {
     self.uploader = uploader
+    recent = RecentUploads(uploader)
     self.journal = journal
     self.destinationID = destinationID
   }
@@ -98,6 +100,7 @@ public struct UploadQueue: Sendable {
       for await _ in group where fatal.error != nil { group.cancelAll() }
       withExtendedLifetime(executor) {}
     }
+    if fatal.error == nil, !Task.isCancelled, let error = await sendDoubtful(engine, observer) { stop(error) }
     if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
     try await flush()
     // Losing this value is harmless: the next run measures again.
@@ -137,22 +140,6 @@ public struct UploadQueue: Sendable {
     guard let width = (uploader.transport as? any AdaptiveTransport)?.learned else { return }
     let origin = uploader.destination.endpoint.origin
     if try await journal.width(at: origin) != width { try await journal.keepWidth(width, at: origin) }
-  }
-
-  /// A claimed item. A class, because it is passed on several times, and an item is large.
-  final class Claimed: Sendable {
-    let item: UploadItem
-    let claim: JournalClaim
-    /// The progress of an item that was started before, and the number of times that it was examined again.
-    let progress: UploadProgress?
-    let looks: Int
-
-    init(_ item: UploadItem, _ claim: JournalClaim, _ progress: UploadProgress? = nil, looks: Int = 0) {
-      self.item = item
-      self.claim = claim
-      self.progress = progress
-      self.looks = looks
-    }
   }
 
   func claim(_ items: [UploadItem], again: Bool = false) async throws(UploadError) -> [Claimed] {
@@ -242,7 +229,8 @@ public struct UploadQueue: Sendable {
         id, result, keepsChecksums: work.item.info.wantsTrace,
         replaces: !outcome.foundAll(of: work.item.info.length))
       observer.ended(work.item, progress, outcome)
-      return nil
+      recent.add(work, id, result.location)
+      return await sendDoubtful(engine, observer)
     } catch {
       let error = await explained(error)
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }

@@ -75,14 +75,19 @@ package enum Socket {
   }
 
   /// Whether all sent bytes were acknowledged. Also false if the system does not report it.
-  package static func isQuiet(_ socket: Int32) -> Bool {
+  package static func isQuiet(_ socket: Int32) -> Bool { unacknowledged(socket) == 0 }
+
+  /// Whether sent bytes were not acknowledged yet. Also false if the system does not report it.
+  package static func hasUnacknowledged(_ socket: Int32) -> Bool { unacknowledged(socket) ?? 0 > 0 }
+
+  /// The number of sent bytes that were not acknowledged yet; nil if the system does not report it.
+  private static func unacknowledged(_ socket: Int32) -> Int32? {
+    var waiting: Int32 = 0
     #if os(Linux)
-      var waiting: Int32 = 0
-      return ioctl(socket, UInt(TIOCOUTQ), &waiting) == 0 && waiting == 0
+      return ioctl(socket, UInt(TIOCOUTQ), &waiting) == 0 ? waiting : nil
     #else
-      var waiting: Int32 = 0
       var size = socklen_t(MemoryLayout<Int32>.size)
-      return getsockopt(socket, SOL_SOCKET, SO_NWRITE, &waiting, &size) == 0 && waiting == 0
+      return getsockopt(socket, SOL_SOCKET, SO_NWRITE, &waiting, &size) == 0 ? waiting : nil
     #endif
   }
 

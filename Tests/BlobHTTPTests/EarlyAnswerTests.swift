@@ -46,6 +46,14 @@ import Testing
       }
     }
 
+    /// The system has taken the whole body, but the server has not received it.
+    @Test(arguments: [Route.all[0], Route.all[1], Route.all[4]])
+    func aSuccessBeforeTheBodyHasArrivedIsNotBelieved(_ route: Route) async throws {
+      let line = try Line(route, ScriptedPeer([.readHead, answer("201 Early"), .hold]))
+      let error = await failure { () async throws(TransportError) in try await line.send(1 << 20) }
+      #expect(error.code == .broken && error.message.contains("answered 201"), "\(error)")
+    }
+
     @Test(arguments: Route.all, Phase.allCases)
     func aRefusalBeforeTheBodyWasSentIsTheAnswer(_ route: Route, _ phase: Phase) async throws {
       for status in [307, 413, 503] {

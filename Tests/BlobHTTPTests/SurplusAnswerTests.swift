@@ -63,6 +63,33 @@ import Testing
       #expect(try await send() == 404)
       withExtendedLifetime(servers) {}
     }
+
+    /// The next one could come when the next request has been sent, and would be taken for its response.
+    @Test(arguments: Moment.allCases) func aServerThatDoesItGetsOneRequestPerConnection(_ moment: Moment) async throws {
+      let more: [ScriptedPeer.Step] = [.readRequest, answer(), .readRequest, answer(), .hold]
+      let peer = ScriptedPeer(script(moment), more)
+      let transport = SocketTransport(.init(connections: 1))
+      _ = try await transport.get(peer.url())
+      if moment == .later {
+        peer.release()
+        let deadline = ContinuousClock.now + .seconds(10)
+        while unreadBytes(from: peer.port) == 0, .now < deadline { pauseThread(milliseconds: 5) }
+      }
+      for _ in 0..<3 { _ = try await transport.get(peer.url()) }
+      #expect(peer.seen.received.count == 4)
+    }
+
+    /// Some servers announce so that they close an idle connection. RFC 9110 §15.5.9.
+    @Test func aTimeoutOfAnIdleConnectionIsNoSuchAnswer() async throws {
+      let idle = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+      let more: [ScriptedPeer.Step] = [.readRequest, answer(), .readRequest, answer(), .hold]
+      let peer = ScriptedPeer([.readRequest, answer(), .send(idle), .close], more)
+      let transport = SocketTransport(.init(connections: 1))
+      _ = try await transport.get(peer.url())
+      await peer.wait { $0.ended == 1 }
+      for _ in 0..<2 { _ = try await transport.get(peer.url()) }
+      #expect(peer.seen.received.count == 2)
+    }
   }
 
   /// Bytes in the receive queues of sockets that are connected to this port. proc(5), /proc/net/tcp.

@@ -63,7 +63,10 @@ struct TLSTests {
     let answer = try await client.transport.send(
       HTTPRequest(
         "POST", try #require(client.url.resolve("/film")),
-        ["Upload-Draft-Interop-Version": "8", "Upload-Complete": "?1"]), body: BlobSlice(pattern), on)
+        [
+          "Upload-Draft-Interop-Version": "8", "Upload-Complete": "?1", "Connection": "Upload-Interim",
+          "Upload-Interim": "?1",
+        ]), body: BlobSlice(pattern), on)
     #expect(answer.status == 201 && answer.headers["Upload-Complete"] == "?1")
     let told = heads.update { $0 }
     #expect(told.allSatisfy { $0.status == 104 && $0.headers["Upload-Draft-Interop-Version"] == "8" })

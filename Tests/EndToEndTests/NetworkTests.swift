@@ -172,6 +172,40 @@ extension EndToEnd {
       #expect(server.folder.unfinished() == 0, "parts are deleted too")
     }
 
+    /// nginx (seen with 1.22) takes an interim response for the final one, and then waits for the end of the connection. By
+    /// default it announces that it will close it. In the other cases it says at most that it is a proxy.
+    @Test(
+      .needs(.nginx),
+      arguments: [
+        "", "proxy_set_header Connection '';",
+        "proxy_set_header Connection ''; proxy_set_header X-Forwarded-For $remote_addr;",
+      ])
+    func aPipeGoesThroughAProxyThatKnowsNoInterimResponses(_ fields: String) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = try await PeerServer.nginx(
+        into: try scratch.folder("unused"),
+        rules: """
+          location ~ ^/ {
+            proxy_pass http://127.0.0.1:\(server.port);
+            proxy_set_header Host 127.0.0.1:\(server.port);
+            \(fields)
+            proxy_http_version 1.1;
+            proxy_request_buffering off;
+            proxy_read_timeout 4s;
+          }
+          """, in: scratch)
+      let file = try scratch.file("gallery/dump.sql", 90 << 20)
+      let push = try Command(
+        "/bin/sh", ["-c", "cat \"$1\" | \"$0\" push - \"$2/dump.sql\"", Tool.fullbore, file, proxy.url], in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.errors)")
+      try scratch.file("gallery/photo.jpg", 3 << 20)
+      let (end, second) = try await fullbore(
+        "push", scratch.path("gallery/photo.jpg"), "resumable+\(proxy.url)/", in: scratch)
+      #expect(end == .exited(0), "\(second.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+      #expect(!proxy.command.errors.contains("upstream timed out"), "\(proxy.command.errors)")
+    }
+
     @Test(arguments: ["put", "tus"]) func serverIsReachedOverIPv6(_ uploadProtocol: String) async throws {
       let server = try await ServeProcess.start(in: scratch, address: "[::1]")
       #expect(server.url.hasPrefix("http://[::1]:"))

@@ -42,6 +42,40 @@ extension EndToEnd {
       #expect(push.errors.contains("127.0.0.1:\(server.port) answers again"), "\(push.errors)")
     }
 
+    /// What comes from a pipe waits as a file does, whether the server is silent or gone.
+    @Test(arguments: ["nothing has moved since", "does not answer since"])
+    func aPipeThatStandsStillIsSaidToo(_ words: String) async throws {
+      let file = try scratch.file("gallery/dump.sql", 40 << 20)
+      var server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        "/bin/sh",
+        ["-c", "cat \"$1\" | \"$0\" push --bwlimit 4M - \"$2dump.sql\"", Tool.fullbore, file, server.url], in: scratch)
+      try await until("some has arrived") { [server] in server.folder.unfinished() > 4 << 20 ? true : nil }
+      let isSilent = words.hasPrefix("nothing")
+      server.command.kill(isSilent ? SIGSTOP : SIGKILL)
+      try await until("it says so: \(push.errors)") { push.errors.contains(words) ? true : nil }
+      if isSilent {
+        server.command.kill(SIGCONT)
+      } else {
+        try await server.command.wait()
+        server = try await server.startAgain(in: scratch)
+      }
+      #expect(try await push.wait() == .exited(0), "\(push.errors)")
+      #expect(push.errors.contains("127.0.0.1:\(server.port) answers again"), "\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    /// The program that writes into the pipe may need any time, and the server waits for it.
+    @Test func aPipeThatIsIdleIsNoOutage() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        "/bin/sh",
+        ["-c", "(echo first; sleep 8; echo last) | \"$0\" push - \"$1dump.sql\"", Tool.fullbore, server.url],
+        in: scratch)
+      #expect(try await push.wait() == .exited(0), "\(push.errors)")
+      #expect(push.errors == "", "\(push.errors)")
+    }
+
     /// The server is silent before it has announced its protocols.
     @Test func aServerThatIsSilentFromTheBeginningIsNamed() async throws {
       let peer = ScriptedPeer([.readRequest, .hold])

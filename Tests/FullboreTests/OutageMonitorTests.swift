@@ -48,7 +48,7 @@ import Testing
   /// A pipe may bring nothing for hours; only a failed request shows that the server is away.
   @Test func aPipeThatBringsNothingIsNoOutageUntilARequestFails() {
     let watch = watch()
-    watch.expectIdleTimes()
+    _ = watch.sources.begin(SourceWaits.standardInput, at: began)
     for second in 0...600 { watch.look(at: began + .seconds(second)) }
     #expect(notes.outages == [])
     let cause = TransportError(.connect, "PUT http://media.example/a: connection refused (media.example:80)")
@@ -141,6 +141,45 @@ import Testing
     // There are no files to send, so no outage is reported.
     watch.look(at: began + .seconds(60))
     #expect(notes.outages.count == 2)
+  }
+
+  @Test func aPipeThatIsIdleIsNoOutage() throws {
+    let watch = watch()
+    let wait = watch.sources.begin(SourceWaits.standardInput, at: began)
+    for second in 1...600 { watch.look(at: began + .seconds(second)) }
+    #expect(notes.outages == [])
+    watch.sources.end(wait, hasAnswered: true, at: began + .seconds(600))
+    watch.look(at: began + .seconds(601))
+    watch.look(at: began + .seconds(605))
+    #expect(notes.outages == [])
+    watch.look(at: began + .seconds(607))
+    let said = try #require(notes.outages.last)
+    #expect(said.hasSuffix(" (6.00 s): waiting for media.example:80"), "\(said)")
+  }
+
+  /// A part of a pipe may be held until it is complete, before any of it is sent.
+  @Test func readingAPipeIsProgress() {
+    let watch = watch()
+    for second in 1...60 {
+      let wait = watch.sources.begin(SourceWaits.standardInput, at: began + .seconds(second))
+      watch.sources.end(wait, hasAnswered: true, at: began + .seconds(second))
+      watch.look(at: began + .seconds(second))
+    }
+    #expect(notes.outages == [])
+  }
+
+  /// The server has taken all bytes that there are, and more are awaited from the pipe.
+  @Test func anOutageIsOverWhenThePipeIsReadAgain() throws {
+    let watch = watch()
+    let broken = TransportError(.broken, "PUT http://media.example/a: the connection broke")
+    watch.failed(UploadError(broken), next: .seconds(1), at: began)
+    watch.look(at: began + .seconds(3))
+    #expect(notes.outages.last?.contains("does not answer since") == true, "\(notes.outages)")
+    _ = watch.sources.begin(SourceWaits.standardInput, at: began + .seconds(4))
+    watch.look(at: began + .seconds(5))
+    #expect(notes.outages.last == "media.example:80 answers again, after 5.00 s")
+    for second in 6...60 { watch.look(at: began + .seconds(second)) }
+    #expect(notes.outages.count == 2, "\(notes.outages)")
   }
 
   /// The source is awaited while it is opened, read and queried again.

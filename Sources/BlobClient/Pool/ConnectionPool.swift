@@ -91,7 +91,7 @@ final class ConnectionPool: Sendable {
   /// Buffers for a head with a small body, or for the TLS records of such a request.
   let smallBuffers = BufferPool(size: ConnectionWorker.longestHead + Int(ConnectionWorker.smallBody) + (8 << 10))
 
-  let idleClosers = IdleClosers()
+  let habits = ServerHabits()
   let stalls = StalledServers()
   let context = Mutex<TLSContext?>(nil)
 

@@ -74,6 +74,14 @@ final class TLSChannel {
     return isQuiet && hasReplied()
   }
 
+  /// Copies application data that has arrived, and leaves it to be received. Returns the number of bytes.
+  func peek(into room: UnsafeMutableRawBufferPointer) -> Int {
+    guard let ssl, !hasEnded else { return 0 }
+    ERR_clear_error()
+    defer { ERR_clear_error() }
+    return max(0, Int(SSL_peek(ssl, room.baseAddress, Int32(room.count))))
+  }
+
   /// Encrypts `bytes` for `flush` to send; `pending` must be 0. Returns the number of encrypted bytes: fewer than all
   /// if the server requests a new handshake first, or if `isOpen` is now false. The next call must pass the rest of
   /// these bytes.

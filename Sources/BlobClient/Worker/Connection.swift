@@ -27,16 +27,26 @@ enum Connection {
     }
   }
 
-  /// Whether the server has neither closed the connection nor sent anything.
-  var isQuiet: Bool {
-    switch self {
-    case .plain(let socket): return Socket.isEmpty(socket)
-    case .sealed(let channel): return channel.isQuiet
-    case .nested(let stream, _):
-      var byte: UInt8 = 0
-      let received = withUnsafeMutableBytes(of: &byte) { stream.receive(into: $0) }
-      if case .nothing = received { return true }
-      return false
+  /// What has arrived on a connection that no request is using. Leaves it to be received.
+  var idleState: IdleState {
+    withUnsafeTemporaryAllocation(byteCount: UnaskedResponse.longest, alignment: 1) { room in
+      let count: Int
+      switch self {
+      case .plain(let socket):
+        count = recv(socket, room.baseAddress, room.count, Int32(MSG_PEEK | MSG_DONTWAIT))
+        if count < 0 { return errno == EAGAIN ? .quiet : .reset }
+      case .sealed(let channel):
+        if channel.isQuiet { return .quiet }
+        count = channel.peek(into: room)
+      case .nested(let stream, _):
+        switch stream.receive(into: room) {
+        case .nothing: return .quiet
+        case .bytes(let received): count = received
+        case .end: return .closed
+        case .broken: return .reset
+        }
+      }
+      return UnaskedResponse.isOne(room.prefix(max(0, count))) ? .responded : .closed
     }
   }
 
@@ -133,6 +143,16 @@ enum Connection {
     channel.endSending()
     return true
   }
+}
+
+/// What a server has done on a connection that no request is using.
+enum IdleState {
+  case quiet
+  /// It has closed the connection in the ordinary way, or has sent something that is no response.
+  case closed
+  case reset
+  /// It has sent a response that no request has asked for.
+  case responded
 }
 
 /// Result of a read from a connection.

@@ -13,6 +13,13 @@ extension ConnectionWorker {
     var since = SuspendingClock.now
     /// The connection was idle: the server may have closed it before the next request arrives.
     var wasIdle = false
+    /// For how long it had been idle when a request took it.
+    var idleTime = Duration.zero
+    /// The number of completed exchanges.
+    private(set) var exchanges = 0
+    /// The URL of the last exchange if it has stored something. nil after the first exchange, whose response cannot be
+    /// one to an earlier request.
+    private(set) var lastStored: HTTPURL?
     /// Whether the socket is now blocking, for `receive(waiting: true)`.
     var waits = false
 
@@ -23,6 +30,15 @@ extension ConnectionWorker {
       self.wire = wire
       self.url = url
       self.proxy = proxy
+    }
+
+    /// Called after an exchange, when another one may follow.
+    func becomesIdle(after transfer: Transfer) {
+      let isStored = transfer.job.body != nil && transfer.head.final.map { 200..<300 ~= $0.status } ?? false
+      lastStored = exchanges > 0 && isStored ? transfer.request.url : nil
+      exchanges += 1
+      wasIdle = true
+      since = .now
     }
 
     /// While a request is sent, a killed process must leave nothing behind: the system would go on sending the rest of the
@@ -44,7 +60,15 @@ extension ConnectionWorker {
   /// Whether the stored connection leads to this server through this proxy, and is still open.
   func isKept(for url: HTTPURL, through proxy: Proxy?) -> Bool {
     guard let kept, kept.url.isAtServer(of: url), kept.proxy == proxy else { return false }
-    return SuspendingClock.now - kept.since < Self.longestIdle && kept.wire.isQuiet
+    kept.idleTime = SuspendingClock.now - kept.since
+    if kept.idleTime >= Self.longestIdle { return false }
+    switch kept.wire.idleState {
+    case .quiet: return true
+    case .closed: break
+    case .reset: noteLoss(of: kept)
+    case .responded: pool.habits.noteMixedResponses(kept.url)
+    }
+    return false
   }
 
   /// Makes a new connection in place of the stored one.

@@ -13,8 +13,9 @@ extension ConnectionWorker {
     var head = try compose(transfer, by: relay)
     defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
     // If a server closes idle connections just as requests arrive, it is unknown whether it has read the request.
-    let mayReuse = !pool.idleClosers.contain(transfer.request.url) || transfer.job.mayBeRepeated
-    if mayReuse, isKept(for: transfer.request.url, through: proxy) {
+    let url = transfer.request.url
+    let mayReuse = !pool.habits.mixesResponses(url) && (!pool.habits.closesIdle(url) || transfer.job.mayBeRepeated)
+    if mayReuse, isKept(for: url, through: proxy) {
       if let answer = try talk(transfer, head, by: relay) { return answer }
       head = try compose(transfer, by: relay)
     }
@@ -61,9 +62,12 @@ extension ConnectionWorker {
       try step(&talk, transfer, &watch)
     }
     if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
-      if talk.isReusable, talk.wire.giveBack() {
-        connection.wasIdle = true
-        connection.since = .now
+      if talk.isAnswered, UnaskedResponse.isOne(UnsafeRawBufferPointer(inbox).prefix(talk.held)) {
+        pool.habits.noteMixedResponses(request.url)
+      }
+      try checkIsOwn(connection, transfer)
+      if talk.isReusable, !pool.habits.mixesResponses(request.url), talk.wire.giveBack() {
+        connection.becomesIdle(after: transfer)
         kept = connection
       }
       let response = HTTPResponse(head: head, body: transfer.content)
@@ -71,7 +75,10 @@ extension ConnectionWorker {
     }
     // The server may have closed the idle connection before the request arrived.
     let wasClosedIdle = connection.wasIdle && transfer.received == 0
-    if wasClosedIdle { pool.idleClosers.note(request.url) }
+    if wasClosedIdle {
+      pool.habits.noteIdleClose(request.url)
+      noteLoss(of: connection)
+    }
     if wasClosedIdle, transfer.job.mayBeRepeated {
       if talk.body?.hasBegun == false { return nil }
       if try rewind(transfer) { return nil }
@@ -236,10 +243,9 @@ extension ConnectionWorker {
       case .line(let count):
         used += count
         isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-        if isTaken, talk.frame.isInHead, let head = transfer.head.final,
-          !talk.frame.begin(head, to: transfer.job.request.method)
-        {
-          throw notHTTP(transfer)
+        if isTaken, talk.frame.isInHead, let head = transfer.head.final {
+          try checkHasArrived(talk.wire, head, transfer)
+          if !talk.frame.begin(head, to: transfer.job.request.method) { throw notHTTP(transfer) }
         }
       }
       if !isTaken { throw transfer.failure! }
@@ -259,42 +265,5 @@ extension ConnectionWorker {
       }
     return TransportError(
       .broken, "\(transfer.job.name): \(what), \(transfer.reached)", isUnanswered: transfer.received == 0)
-  }
-}
-
-/// The progress of an exchange.
-private struct HTTP1Exchange {
-  let wire: Connection
-  /// Length of the request's head in bytes.
-  let head: Int
-  /// Bytes to send from `small`: the head, and a small body.
-  var size: Int
-  /// The bytes of these that the connection has accepted.
-  var sent = 0
-  /// The body that follows them; nil for a small body or none.
-  var body: (any RequestBody)?
-  /// Received bytes that were not processed yet.
-  var held = 0
-  /// The last read has filled the inbox.
-  var isCrowded = false
-  var frame = ResponseFraming()
-  var isAnswered = false
-  /// The server has closed the connection.
-  var hasEnded = false
-  var isOver = false
-  /// The response is awaited in the `recv` call itself.
-  var waits = false
-
-  init(wire: Connection, head: Int) {
-    self.wire = wire
-    self.head = head
-    size = head
-  }
-
-  var isSent: Bool { sent == size && body?.isComplete ?? true }
-
-  /// Whether another request may follow on this connection: request and response are complete.
-  var isReusable: Bool {
-    isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
   }
 }

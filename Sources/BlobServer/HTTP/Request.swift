@@ -25,11 +25,19 @@ final class Request: Sendable {
   /// Whether the client has closed the connection. Only the worker that processes the request calls this.
   var clientHasGone: Bool { connection?.clientHasGone(knowsInterim: isHTTP11) ?? true }
 
-  /// Whether the request comes from a reverse proxy that takes an interim response for the final one, as nginx does if
-  /// it passes bodies on unbuffered: the upload then stands still. By default nginx closes each of its connections, and
-  /// `X-Real-IP` is its usual field for the client's address.
+  /// Whether the client itself is connected, and asks for interim responses. `Connection` and the field that it names are
+  /// for the next server only, so a proxy removes both. RFC 9110 §7.6.1.
+  var asksForInterim: Bool {
+    headers["Upload-Interim"] != nil && headers.list("Connection").contains { $0.isSameField("Upload-Interim") }
+  }
+
+  /// Whether the request comes from a reverse proxy that takes an interim response for the final one, as nginx (seen with
+  /// 1.22) does if it passes bodies on unbuffered: the upload then stands still. By default nginx closes each of its
+  /// connections, and `X-Real-IP` is its usual field for the client's address. It always removes `Connection`, and never
+  /// a field that `Connection` names.
   private var isFromSimpleProxy: Bool {
     headers["X-Real-IP"] != nil || headers.list("Connection").contains { $0.isSameField("close") }
+      || headers["Upload-Interim"] != nil && !asksForInterim
   }
 
   /// Sends an interim response before the final one. Returns false if `interim` is empty, or the client does not

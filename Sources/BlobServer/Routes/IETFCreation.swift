@@ -101,8 +101,8 @@ final class IETFReceiver: BodyReceiver {
     head = call.headers
     target = call.target
     // A client that sends without a length may have no copy of the bytes that are in transit, so it gets progress
-    // reports.
-    let listens = call.request.contentLength == nil && digests?.isNeeded != true
+    // reports. A proxy could take the first of them for the final response, and the client can do without them.
+    let listens = call.request.contentLength == nil && digests?.isNeeded != true && call.request.asksForInterim
     teller = listens ? InterimProgress(to: call.request, ietf) : nil
   }
 

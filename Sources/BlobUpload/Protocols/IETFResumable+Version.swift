@@ -2,6 +2,14 @@ import BlobHTTP
 
 // The drafts of resumable uploads differ, and each has its own "interop version".
 extension IETFResumable {
+  func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
+    // `Connection` makes proxies remove `Upload-Interim`. A server that sees the second field alone knows that a proxy is
+    // between, which may not understand interim responses. RFC 9110 §7.6.1.
+    HTTPRequest(
+      method, url,
+      ["Upload-Draft-Interop-Version": Self.version, "Connection": "Upload-Interim", "Upload-Interim": "?1"])
+  }
+
   /// Interop versions of older drafts, newest first; some servers support only one of them.
   private static let olderVersions = ["7", "6", "5", "4", "3"]
 

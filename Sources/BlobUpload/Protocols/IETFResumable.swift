@@ -269,10 +269,6 @@ public struct IETFResumable: UploadProtocol {
     throw UploadError(deleting: request, response)
   }
 
-  private func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
-    HTTPRequest(method, url, ["Upload-Draft-Interop-Version": Self.version])
-  }
-
   private func append(at offset: Int64, isLast: Bool, _ url: HTTPURL) -> HTTPRequest {
     var request = request("PATCH", url)
     request.headers.add("Upload-Offset", String(offset))

@@ -199,12 +199,15 @@ extension UploadContext {
         began: { head throws(BlobError) in content.begin(head) })
       response = try await look(get, on)
     } catch {
+      if content.isCoded { return .found(nil) }
       if !content.isFull { throw error }
       if let told = content.told { return .found(told) }
       // More bytes than expected have arrived. For a large file it is enough to know that there are many.
       return .found(length ?? .max <= Self.mostCounted ? content.count : nil)
     }
     guard let response else { return .hidden }
+    // The numbers are those of the compressed content.
+    if [200, 206].contains(response.status), response.head.contentCoding != nil { return .found(nil) }
     switch response.status {
     case 206: return .found(response.headers["Content-Range"]?.split(separator: "/").last.flatMap { Int64($0) })
     // An empty file has no first byte.
@@ -237,16 +240,21 @@ private final class CountedContent: Sendable {
   private let most: Int64
   private let bytes = Atomic<Int64>(0)
   private let length = Mutex<Int64?>(nil)
+  private let coded = Atomic(false)
 
   init(atMost most: Int64) { self.most = most }
 
   var count: Int64 { bytes.load(ordering: .relaxed) }
   var isFull: Bool { count > most }
 
+  /// The content is compressed, so neither its length nor its bytes are those of the file.
+  var isCoded: Bool { coded.load(ordering: .relaxed) }
+
   /// The length that the header section of a complete response reports.
   var told: Int64? { length.withLock { $0 } }
 
   func begin(_ head: HTTPHead) {
+    if head.contentCoding != nil { coded.store(true, ordering: .relaxed) }
     if head.status == 200 { length.withLock { $0 = head.headers.bytes("Content-Length") } }
   }
 

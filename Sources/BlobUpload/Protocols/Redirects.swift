@@ -165,7 +165,14 @@ extension UploadContext {
   private func prepared(_ request: HTTPRequest, _ on: Exchange) -> (HTTPRequest, Exchange) {
     var (request, on) = (request, on)
     for field in server.credentials.fields.fields { request.headers.add(field.name, field.value) }
-    guard let sign = server.sign else { return (request, on) }
+    guard let sign = server.sign else {
+      // Files are compared as they are stored. Without this field a server may send any coding. RFC 9110 §12.5.3. A
+      // signature would include it, and some proxies change it on the way.
+      if request.reads, request.headers["Accept-Encoding"] == nil {
+        request.headers.add("Accept-Encoding", "identity")
+      }
+      return (request, on)
+    }
     guard let prepare = on.prepare else {
       sign(&request)
       return (request, on)
@@ -187,6 +194,8 @@ extension BlobSlice? {
 }
 
 extension HTTPRequest {
+  fileprivate var reads: Bool { method == "GET" || method == "HEAD" }
+
   /// Whether the request asks for a deletion, by its method or by an override field.
   fileprivate var deletes: Bool { (isOverridden ? headers[Self.override] : method) == "DELETE" }
 }

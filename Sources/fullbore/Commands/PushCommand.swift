@@ -72,9 +72,7 @@ struct PushCommand: Command {
       if options.output.isVerbose {
         report.notice("\(destination.endpoint): speaks \(destination.uploadProtocol.name)")
       }
-      if options.readsStandardInput { outage.expectIdleTimes() }
-      let run = try await PushRun(
-        options, reached, transport, journal, report, counters, outage)
+      let run = try await PushRun(options, reached, transport, journal, report, counters, outage)
       if options.readsStandardInput, let plan = run.uploader.pipePlan, let most = plan.most {
         // Whole GiB, rounded down.
         let whole = most < 1 << 30 ? most : (most >> 30) << 30

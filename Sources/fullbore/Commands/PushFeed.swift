@@ -94,7 +94,7 @@ struct PushFeed: Sendable {
         items.append(item)
       case .standardInput:
         run.counters.found(length: nil)
-        items.append(item(found, DescriptorSource(0), BlobInfo(length: nil)))
+        items.append(item(found, standardInput, BlobInfo(length: nil)))
       case .url(let url):
         if URLSource.isURL(BytePath(url)) {
           ask(found, at: url)
@@ -142,6 +142,13 @@ struct PushFeed: Sendable {
         try promised.place(of: stamp, cancel)
       }
     }
+  }
+
+  /// Standard input, which records when it waits for the program that writes into it.
+  private var standardInput: any BlobSource {
+    let source = DescriptorSource(0)
+    guard let waits = run.outage?.sources else { return source }
+    return WaitRecordingSource(source: source, host: SourceWaits.standardInput, waits: waits)
   }
 
   /// Asks the server of a URL source for its properties. The response becomes the item.

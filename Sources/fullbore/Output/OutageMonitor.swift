@@ -44,9 +44,6 @@ final class OutageMonitor: Sendable {
     var silent: [String] = []
     /// The destination was reported together with them.
     var namesDestinationToo = false
-    /// Nothing may be left to send though files are unfinished: a pipe may be idle for any time. Only failed requests
-    /// begin an outage then.
-    var mayBeIdle = false
     /// The destination was asked for its protocol and has not responded yet.
     var isDiscovering = false
   }
@@ -71,9 +68,6 @@ final class OutageMonitor: Sendable {
   }
 
   func stop() { ticker.withLock { $0.take() }?.stop() }
-
-  /// Called once, when only a source is left that may be idle for any time.
-  func expectIdleTimes() { state.withLock { $0.mayBeIdle = true } }
 
   /// Records that an attempt has failed and the next one follows after `wait`. Thread-safe.
   func failed(_ error: UploadError, next wait: Duration, at now: ContinuousClock.Instant = .now) {
@@ -107,11 +101,13 @@ final class OutageMonitor: Sendable {
   /// Compares the progress with that of the previous call.
   func look(at now: ContinuousClock.Instant = .now) {
     let sum = moved
-    if state.withLock({ $0.sum != sum }) { return end(at: now, sum: sum) }
+    // While standard input has nothing to read, which may be for any time, only a failed request begins an outage.
+    let isPipeIdle = sources.awaitsInput(since: now - Self.patience)
+    if state.withLock({ $0.sum != sum || isPipeIdle && $0.failed == nil }) { return end(at: now, sum: sum) }
     // A read begins a little after the last byte was sent, so the limit for reads is shorter than `longPatience`.
     let silent = sources.silent(since: now - Self.patience)
     let outage = state.withLock { state -> Outage? in
-      let isWaiting = !state.mayBeIdle && counters.isWaiting
+      let isWaiting = counters.isWaiting
       if state.failed == nil, state.told == nil, !state.isDiscovering, !isWaiting {
         // Nothing is to be sent. A file that comes later waits from then on.
         state.moved = now
@@ -175,7 +171,7 @@ final class OutageMonitor: Sendable {
   private func end(at now: ContinuousClock.Instant, sum: Int64) {
     let outage = state.withLock { state -> Outage? in
       let before = state
-      state = State(moved: now, sum: sum, mayBeIdle: before.mayBeIdle, isDiscovering: before.isDiscovering)
+      state = State(moved: now, sum: sum, isDiscovering: before.isDiscovering)
       if before.told == nil { return nil }
       let begin = before.since ?? before.failed ?? before.moved
       let away = now - begin
@@ -207,11 +203,11 @@ final class OutageMonitor: Sendable {
     return hosts.prefix(most).joined(separator: ", ") + more
   }
 
-  /// A sum that grows with every kind of progress, including reading back. It wraps around, because it contains offsets
-  /// from servers.
+  /// A sum that grows with every kind of progress, including reading back, and reading standard input. It wraps around,
+  /// because it contains offsets from servers.
   private var moved: Int64 {
     counters.bytes.sent &+ counters.bytes.acknowledged &+ counters.comparedBytes.load(ordering: .relaxed)
-      &+ Int64(counters.filesThere)
+      &+ Int64(counters.filesThere) &+ sources.inputReads
   }
 }
 

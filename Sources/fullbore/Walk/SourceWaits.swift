@@ -1,13 +1,17 @@
 import Blobs
 import Synchronization
 
-/// Records for which servers of URL sources a push is waiting. Thread-safe.
+/// Records for which servers of URL sources a push is waiting, or whether it waits for standard input. Thread-safe.
 final class SourceWaits: Sendable {
+  /// Takes the place of a host in waits for standard input.
+  static let standardInput = "standard input"
+
   private struct State {
     var waits: [Int: (host: String, since: ContinuousClock.Instant)] = [:]
     var begun = 0
     /// When each host last returned something.
     var answered: [String: ContinuousClock.Instant] = [:]
+    var inputReads: Int64 = 0
   }
   private let state = Mutex(State())
 
@@ -27,6 +31,7 @@ final class SourceWaits: Sendable {
   func begin(_ host: String, at now: ContinuousClock.Instant = .now) -> Int {
     state.withLock { state in
       state.begun += 1
+      if host == Self.standardInput { state.inputReads += 1 }
       state.waits[state.begun] = (host, now)
       return state.begun
     }
@@ -36,15 +41,25 @@ final class SourceWaits: Sendable {
     state.withLock { state in
       guard let wait = state.waits.removeValue(forKey: number) else { return }
       if hasAnswered { state.answered[wait.host] = now }
+      if hasAnswered, wait.host == Self.standardInput { state.inputReads += 1 }
     }
   }
 
-  /// The hosts with waits that began at or before `instant`, and the number of these waits.
+  /// The hosts with waits that began at or before `instant`, and the number of these waits; without standard input.
   func silent(since instant: ContinuousClock.Instant) -> (hosts: [String], waits: Int) {
     state.withLock { state in
-      let waits = state.waits.values.filter { $0.since <= instant }
+      let waits = state.waits.values.filter { $0.since <= instant && $0.host != Self.standardInput }
       return (Set(waits.map(\.host)).sorted(), waits.count)
     }
+  }
+
+  /// Grows when a read of standard input begins, and when one has returned bytes: they may be held for long before they
+  /// are sent.
+  var inputReads: Int64 { state.withLock { $0.inputReads } }
+
+  /// Whether standard input has had nothing to read since `instant`, and has not ended.
+  func awaitsInput(since instant: ContinuousClock.Instant) -> Bool {
+    state.withLock { $0.waits.values.contains { $0.host == Self.standardInput && $0.since <= instant } }
   }
 
   /// The hosts among `hosts` that have returned something after `instant`.
@@ -53,10 +68,10 @@ final class SourceWaits: Sendable {
   }
 }
 
-/// A source at a URL that records when it waits for its server.
+/// A source at a URL that records when it waits for its server, or standard input.
 struct WaitRecordingSource: BlobSource {
   let source: any BlobSource
-  /// `host:port`
+  /// `host:port`, or `SourceWaits.standardInput`.
   let host: String
   let waits: SourceWaits
 

@@ -1,0 +1,38 @@
+import BlobHTTP
+
+/// The progress of an exchange.
+struct HTTP1Exchange {
+  let wire: Connection
+  /// Length of the request's head in bytes.
+  let head: Int
+  /// Bytes to send from `small`: the head, and a small body.
+  var size: Int
+  /// The bytes of these that the connection has accepted.
+  var sent = 0
+  /// The body that follows them; nil for a small body or none.
+  var body: (any RequestBody)?
+  /// Received bytes that were not processed yet.
+  var held = 0
+  /// The last read has filled the inbox.
+  var isCrowded = false
+  var frame = ResponseFraming()
+  var isAnswered = false
+  /// The server has closed the connection.
+  var hasEnded = false
+  var isOver = false
+  /// The response is awaited in the `recv` call itself.
+  var waits = false
+
+  init(wire: Connection, head: Int) {
+    self.wire = wire
+    self.head = head
+    size = head
+  }
+
+  var isSent: Bool { sent == size && body?.isComplete ?? true }
+
+  /// Whether another request may follow on this connection: request and response are complete.
+  var isReusable: Bool {
+    isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
+  }
+}

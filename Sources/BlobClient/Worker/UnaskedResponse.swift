@@ -1,0 +1,49 @@
+import BlobHTTP
+import Blobs
+import Platform
+
+/// A response that no request has asked for: some servers and proxies respond to a request twice.
+enum UnaskedResponse {
+  /// Enough bytes for `isOne`.
+  static let longest = 16
+
+  /// Whether bytes that came after the last response begin one. A server may end the last response with an extra line
+  /// end, and may announce by 408 that it closes an idle connection. RFC 9112 §2.2, RFC 9110 §15.5.9. Some servers send
+  /// content after a response to HEAD, which cannot be taken for a response.
+  static func isOne(_ bytes: some Sequence<UInt8>) -> Bool {
+    let bytes = Array(bytes.prefix(longest).drop { $0 == 13 || $0 == 10 })
+    let saysTimeout = bytes.dropFirst(9).starts(with: "408".utf8)
+    return !bytes.isEmpty && zip(bytes, "HTTP/1.".utf8).allSatisfy { $0 == $1 } && !saysTimeout
+  }
+}
+
+extension ConnectionWorker {
+  /// Throws if `head` is a success that was sent before the server had received the whole request. A segment with a
+  /// response acknowledges the request that it responds to, so the response belongs to an earlier request, or the server
+  /// does not have the body. A connection through a proxy acknowledges what the proxy has received.
+  func checkHasArrived(_ wire: Connection, _ head: HTTPHead, _ transfer: Transfer) throws(TransportError) {
+    guard transfer.job.body != nil, 200..<300 ~= head.status, Socket.hasUnacknowledged(wire.socket) else { return }
+    pool.habits.noteMixedResponses(transfer.request.url)
+    throw TransportError(
+      .broken,
+      "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent, before the "
+        + "last of them had arrived there")
+  }
+
+  /// Throws if the response may belong to another request: the connection was used before, and the server has meanwhile
+  /// responded to a request twice.
+  func checkIsOwn(_ connection: IdleConnection, _ transfer: Transfer) throws(TransportError) {
+    guard connection.exchanges > 0, pool.habits.mixesResponses(transfer.request.url) else { return }
+    throw TransportError(
+      .broken,
+      "\(transfer.job.name): \(transfer.server) answers requests twice, so it is not known which one it has answered, "
+        + transfer.reached)
+  }
+
+  /// Called when a connection was lost without a response to its last request: the response to the request before it
+  /// may have been that to an earlier one, and it may have been lost too. An idle connection that is merely closed has
+  /// usually been idle for longer.
+  func noteLoss(of connection: IdleConnection) {
+    if let url = connection.lastStored, connection.idleTime < .seconds(2) { pool.habits.doubt(url) }
+  }
+}

@@ -1,0 +1,21 @@
+extension UploadQueue {
+  /// A claimed item. A class, because it is passed on several times, and an item is large.
+  final class Claimed: Sendable {
+    let item: UploadItem
+    let claim: JournalClaim
+    /// The progress of an item that was started before, and the number of times that it was examined again.
+    let progress: UploadProgress?
+    let looks: Int
+    /// How many times the server has lost the item after it had said that it was stored.
+    let losses: Int
+
+    init(_ item: UploadItem, _ claim: JournalClaim, _ progress: UploadProgress? = nil, looks: Int = 0, losses: Int = 0)
+    {
+      self.item = item
+      self.claim = claim
+      self.progress = progress
+      self.looks = looks
+      self.losses = losses
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import Blobs
+
+// Confirms uploads whose success may have been the response to another request.
+extension UploadQueue {
+  /// Looks for the doubtful uploads at the server, and sends again those that it does not have. Returns the error after
+  /// which no other item can succeed; nil: continue.
+  func sendDoubtful(_ engine: UploadEngine, _ observer: some UploadObserver) async -> UploadError? {
+    for upload in recent.takeDoubtful() {
+      if await isStored(upload) { continue }
+      recent.noteLoss()
+      if let error = await sendAgain(upload, engine, observer) { return error }
+    }
+    return nil
+  }
+
+  private func isStored(_ upload: RecentUploads.Upload) async -> Bool {
+    // Where the server does not say it, the file counts as stored if its response must have been that to its request.
+    let isBelieved = upload.isAlone || !recent.areMixed
+    let target = upload.work.item.target
+    do {
+      if try await uploader.isThere(target, location: upload.location) { return true }
+      // Some servers report no length for HEAD, or a length of 0.
+      let found = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
+        try await uploader.context().remoteLength(of: target.url, expecting: target.length)
+      }
+      switch found {
+      case .found(nil), .hidden: return isBelieved
+      case .found(let length?): return length == target.length ?? length
+      case .noContent: return target.length == 0
+      case .missing: return false
+      }
+    } catch {
+      return isBelieved
+    }
+  }
+
+  private func sendAgain(
+    _ upload: RecentUploads.Upload, _ engine: UploadEngine, _ observer: some UploadObserver
+  ) async -> UploadError? {
+    let (work, losses) = (upload.work, upload.work.losses + 1)
+    do throws(UploadError) {
+      if losses > Self.mostLosses || work.item.source.access == .sequential {
+        throw UploadError(
+          .giveUp, .file,
+          "\(work.item.target.url): the server, or a proxy before it, answers requests twice: it has said that the file is "
+            + "stored, and does not have it")
+      }
+      uploader.notice?(
+        "\(work.item.target.path): the server has said that it is stored, and does not have it: it is sent again")
+      guard let claim = try await claim([work.item], again: true).first else { return nil }
+      let again = Claimed(work.item, claim.claim, losses: losses)
+      return await handle(again, engine, observer as? FailureObserver ?? FailureObserver(observer: observer))
+    } catch {
+      // The entry was done, so it is claimed again before it ends as failed.
+      journal.restarted(upload.id)
+      journal.failed(upload.id, error.message)
+      observer.ended(work.item, nil, .failed(error))
+      return error.endsQueue ? error : nil
+    }
+  }
+
+  private static let mostLosses = 2
+}
+
+/// Forwards failures only: the item was reported as sent before.
+private struct FailureObserver: UploadObserver {
+  let observer: any UploadObserver
+
+  func started(_ item: UploadItem, _ progress: UploadProgress) {}
+
+  func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
+    switch outcome {
+    case .sent, .doneBefore: break
+    case .busy, .failed: observer.ended(item, nil, outcome)
+    }
+  }
+}
