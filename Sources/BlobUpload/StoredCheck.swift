@@ -12,6 +12,9 @@ struct StoredCheck: Sendable {
   /// unknown number of bytes.
   var sent: Int64?
 
+  /// All bytes were handed to connections, so the server may have stored the whole file.
+  var isSent: Bool { length.map { $0 <= sent ?? 0 } ?? false }
+
   /// Throws with `.restart` if the server cannot have the bytes that it reports.
   func check(_ result: UploadResult) throws(UploadError) {
     // The bytes at the server were compared with those of the source, so it does not matter which upload sent them.
@@ -75,6 +78,6 @@ extension UploadRun {
 
   /// Checks what the server reports about this upload.
   var storedCheck: StoredCheck {
-    StoredCheck(target: target, length: info.length ?? end, sent: parts.map(\.bytes) ?? sentEnd)
+    StoredCheck(target: target, length: length, sent: parts.map(\.bytes) ?? sentEnd)
   }
 }

@@ -24,6 +24,16 @@ public struct PipePlan: Sendable, Hashable {
     let counted = limits.count.map { Int64($0).multipliedReportingOverflow(by: size) }
     most = [counted.map { $0.overflow ? .max : $0.partialValue }, limits.total].compactMap(\.self).min()
   }
+
+  /// Throws if the plan has no part of this number, or if the source is too long with the part that ends at `end`.
+  func check(_ number: Int, endingAt end: Int64) throws(UploadError) {
+    if number <= parts ?? .max, end <= most ?? .max { return }
+    throw UploadError(
+      .giveUp, .file,
+      "there is more of it than \(most ?? Int64(number - 1) * partSize) bytes, which is what the server takes in "
+        + "\(parts.map { "\($0) " } ?? "")parts of \(partSize): --spool-memory makes them larger, or "
+        + "--spool-dir, where they are held on disk")
+  }
 }
 
 extension Uploader {
@@ -54,19 +64,17 @@ extension UploadEngine {
     let held = SpooledSource(source, info, options)
     let room = plan?.partSize ?? Int64(options.memory)
     let there = try await held.look(from: 0, room, info.validator)
-    if there < room {
-      let (info, target) = (info.of(there), target.of(there))
-      let run = UploadRun(self, held.source, info, target, ledger, nil, [], comparing: nil, progress)
-      return try await run.run()
-    }
-    guard let plan else {
+    let isWhole = there < room
+    guard isWhole || plan != nil else {
       throw UploadError(
         .giveUp, .file,
         "its length is not known, it is more than \(options.memory) bytes, and a part of it, which is "
           + "held until it has arrived, must have \(uploader.destination.limits.smallest) at least: --spool-memory says how many "
           + "can be held")
     }
-    var run = PipeRun(self, held, info, target, ledger, progress, plan)
+    let run = UploadRun(
+      self, held.source, isWhole ? info.of(there) : info, isWhole ? target.of(there) : target, ledger, nil, [],
+      comparing: nil, pipe: isWhole ? nil : plan, progress)
     return try await run.run()
   }
 

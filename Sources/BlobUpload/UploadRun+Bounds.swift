@@ -52,6 +52,13 @@ extension UploadError {
     error.message += " (given up, since the server has kept nothing more of it in several new uploads)"
     return error
   }
+
+  /// The final error of an upload that would have to begin anew.
+  var withoutRestart: UploadError {
+    var error = final
+    error.message += "; it cannot begin anew, since the source is read once"
+    return error
+  }
 }
 
 extension UploadRun {

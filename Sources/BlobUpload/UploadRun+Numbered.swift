@@ -7,7 +7,7 @@ extension UploadRun {
   func take(_ theirs: [PartReceipt], _ session: UploadSession) async throws(UploadError) {
     var session = session
     if session.partSize == nil { session.partSize = tracker.partSize }
-    guard info.length != nil, session.partSize != nil else {
+    guard info.length != nil || pipe != nil, session.partSize != nil else {
       throw UploadError(.giveUp, .file, "parts with numbers need a length that is known")
     }
     self.session = session
@@ -52,22 +52,28 @@ extension UploadRun {
     }
   }
 
-  /// Sends the parts that the server lacks, or completes the upload if it has them all.
-  func stepParts(_ session: UploadSession) async throws(UploadError) -> UploadResult? {
-    guard let planned = plan.numbered() else {
-      throw UploadError(.restart, .journal, "the journal has a size of parts that is of no use")
-    }
-    let held = parts?.held ?? [:]
-    let missing = planned.filter { held[$0.number] == nil }
+  /// Sends the parts that the server lacks, or completes the upload if it has them all. Before the end of the source is
+  /// known, sends the next part, which was read into the spool.
+  func step(_ parts: NumberedParts, _ session: UploadSession) async throws(UploadError) -> UploadResult? {
+    var missing: [Part] = []
+    if length == nil, let next = try await next(from: parts.bytes), next.length != 0 { missing = [next] }
     if missing.isEmpty {
-      return try await uploadProtocol.complete(session, planned.compactMap { held[$0.number] }, context)
+      guard let planned = plan.numbered() else {
+        throw UploadError(.restart, .journal, "the journal has a size of parts that is of no use")
+      }
+      missing = planned.filter { parts.held[$0.number] == nil }
+      if missing.isEmpty {
+        return try await uploadProtocol.complete(session, planned.compactMap { parts.held[$0.number] }, context)
+      }
     }
     let sender = PartSender(
       engine: engine, source: source, validator: info.validator, session: session, context: context,
       progress: progress, name: target.path, ledger: ledger)
     let (receipts, failure) = await sender.send(missing)
-    for receipt in receipts { parts?.take(receipt) }
-    advance(to: parts?.bytes ?? 0, session)
+    for receipt in receipts { self.parts?.take(receipt) }
+    // A later 404 is about an upload that the server knew.
+    if !receipts.isEmpty { unknownCreations.noteAnswer() }
+    advance(to: self.parts?.bytes ?? 0, session)
     if let failure { throw failure }
     return nil
   }

@@ -45,7 +45,11 @@ extension UploadRun {
     if error.recovery == .giveUp, !isSourceLost {
       throw uploader.destination.acquaintance.judge(refusal: error)
     }
-    if error.recovery == .restart { try await restart(after: error, wasSending: wasSending) }
+    if error.recovery == .restart {
+      // A pipe is not opened again.
+      if pipe != nil, source.first > 0 { throw error.withoutRestart }
+      try await restart(after: error, wasSending: wasSending)
+    }
     if session == nil {
       // The request that creates an upload got no response after some of its body was sent.
       if error.cause is TransportError || isSourceLost, tracker.handed > 0 { createsEmpty = true }

@@ -33,6 +33,9 @@ final class UploadRun {
   var attempted: Int64 = 0
   /// The body that was sent last extends to the end of the source.
   var attemptedLast = false
+  /// How a source of unknown length is sent in numbered parts. No later run can resume such an upload. nil: the length
+  /// is known, or the protocol counts offsets.
+  let pipe: PipePlan?
   /// Parts of unknown length are read ahead, because each request must give the length of its body.
   var measures: Bool
   /// The highest offset that the server has acknowledged in this session.
@@ -57,8 +60,7 @@ final class UploadRun {
   init(
     _ engine: UploadEngine, _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
     _ ledger: (any UploadLedger)?, _ session: UploadSession?, _ receipts: [PartReceipt],
-    comparing doubted: [SentRange]?,
-    sentAtMost limit: Int64? = nil, _ progress: UploadProgress
+    comparing doubted: [SentRange]?, sentAtMost limit: Int64? = nil, pipe: PipePlan? = nil, _ progress: UploadProgress
   ) {
     self.engine = engine
     let source = SpooledSource(source, info, engine.uploader.spool)
@@ -77,10 +79,12 @@ final class UploadRun {
     mayBeReceiving = session != nil
     isResuming = session != nil
     let destination = engine.uploader.destination
-    measures = destination.traits.needsBodyLengths || destination.digestsAhead
+    self.pipe = pipe
+    measures = destination.traits.needsBodyLengths || destination.digestsAhead || pipe != nil
     self.progress = progress
     let size =
-      engine.uploader.destination.traits.numbersParts ? Self.plan(engine.uploader, source, info, nil).partSize : nil
+      !engine.uploader.destination.traits.numbersParts
+      ? nil : pipe?.partSize ?? Self.plan(engine.uploader, source, info.length, nil).partSize
     tracker = UploadTracker(
       source, progress, ledger, partSize: size, notesCreation: isBelieved && !Self.isTraced(source, info))
     var context = engine.context(tracker)
@@ -94,18 +98,21 @@ final class UploadRun {
   var uploadProtocol: any UploadProtocol { _read { yield engine.uploader.destination.uploadProtocol } }
 
   /// The part plan from the server's limits, the body size that gets through, and the capacity of the spool.
-  var plan: PartPlan { Self.plan(engine.uploader, source, info, session) }
+  var plan: PartPlan { Self.plan(engine.uploader, source, length, session) }
+
+  /// Length of the source in bytes; nil: its end has not been found yet.
+  var length: Int64? { info.length ?? end }
 
   private static func plan(
-    _ uploader: Uploader, _ source: SpooledSource, _ info: BlobInfo, _ session: UploadSession?
+    _ uploader: Uploader, _ source: SpooledSource, _ length: Int64?, _ session: UploadSession?
   ) -> PartPlan {
     // Part numbers belong to the plan with which the upload started.
-    if let size = session?.partSize, let length = info.length { return PartPlan(length: length, partSize: size) }
+    if let size = session?.partSize { return PartPlan(length: length, partSize: size) }
     var limits = uploader.destination.currentLimits
     if let session { limits.tighten(by: session.limits) }
-    var wanted = uploader.partSize ?? (info.length == nil ? nil : limits.usual)
+    var wanted = uploader.partSize ?? (length == nil ? nil : limits.usual)
     if let most = source.largestPart { wanted = min(wanted ?? most, most) }
-    return PartPlan(length: info.length, wanted: wanted, limits: limits)
+    return PartPlan(length: length, wanted: wanted, limits: limits)
   }
 
   func run() async throws(UploadError) -> UploadResult {
@@ -113,7 +120,7 @@ final class UploadRun {
       do {
         if var result = try await step() {
           try storedCheck.check(result)
-          let length = info.length ?? end ?? progress.sent
+          let length = length ?? progress.sent
           result.length = length
           uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)
           // Bytes that the server had before do not count as sent by this run.
@@ -146,7 +153,7 @@ final class UploadRun {
       if let doubted, try await !stillHas(doubted, held, session) { return nil }
       return try await take(held)
     }
-    if parts != nil { return try await stepParts(session) }
+    if let parts { return try await step(parts, session) }
     guard let next = try await next(from: offset) else {
       return try await uploadProtocol.complete(session, [], context)
     }
@@ -189,15 +196,17 @@ final class UploadRun {
 
   /// The next part, from `offset` on; nil: nothing is left. If the end of the source is unknown, the source is read
   /// ahead first: the last part tells the server the length, and may be empty.
-  private func next(from offset: Int64) async throws(UploadError) -> Part? {
+  func next(from offset: Int64) async throws(UploadError) -> Part? {
     if offset < source.first, await !source.rewind() { throw lost(from: offset) }
     try await source.skip(to: offset, info.validator)
     if let end { return Part(number: part, start: offset, length: max(0, end - offset), isLast: true) }
+    let part = parts.map { $0.held.count + 1 } ?? self.part
     guard let next = plan.part(from: offset, number: part), info.length == nil, let length = next.length else {
       return plan.part(from: offset, number: part)
     }
-    let wanted = measures ? length : 1
+    let wanted = measures && part <= pipe?.parts ?? .max ? length : 1
     let there = try await source.look(from: offset, wanted, info.validator)
+    if there > 0 { try pipe?.check(part, endingAt: offset + there) }
     if there == wanted { return isAcknowledgedOnTheWay ? endless(next) : next }
     end = offset + there
     return Part(number: part, start: offset, length: there, isLast: true)
@@ -226,7 +235,7 @@ final class UploadRun {
       most = uploader.destination.currentLimits.largest ?? .max
     }
     if createsEmpty && most != .max || takesParts, uploader.destination.traits.resumesCreations { most = 0 }
-    if most > 0, info.length ?? .max <= most {
+    if most > 0, pipe == nil, info.length ?? .max <= most {
       let whole = Part(number: 1, start: 0, length: info.length, isLast: true)
       // Only reading can find the end of a source of unknown length.
       if info.length == nil { open = OpenPart(source.source, from: 0, length: nil) }
