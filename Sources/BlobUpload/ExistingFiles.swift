@@ -46,25 +46,6 @@ public enum StoredEvidence: Sendable, Hashable {
   case bytes
 }
 
-extension UploadEngine {
-  /// The result of a finished upload, if the server has the same bytes under the name. nil: the server has other bytes
-  /// or none, or cannot tell.
-  func existing(
-    _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget
-  ) async throws(UploadError) -> UploadResult? {
-    guard let length = info.length, uploader.destination.acquaintance.existing.isAskedFirst(length, target) else {
-      return nil
-    }
-    let whole = BlobSlice(source, length: length, validator: info.validator)
-    guard try await context().hasSameBytes(as: whole, at: target.url) == true else {
-      uploader.destination.acquaintance.existing.note(wasThere: false)
-      return nil
-    }
-    uploader.destination.acquaintance.existing.note(wasThere: true)
-    return UploadResult(location: target.url.description, length: length, isCompared: true)
-  }
-}
-
 extension Uploader {
   /// Like `isThere`, and compares digests if possible; nil: the server no longer has the file, or has other bytes.
   func evidence(

@@ -141,10 +141,9 @@ struct ParallelRun {
     do throws(UploadError) {
       let info = try await readingSource { cancel, _ throws(BlobError) in try slice.info(cancel) }
       let run = UploadRun(
-        UploadEngine(one), slice, info, target, ledger.map { part.ledger($0, of: progress, unasked) }, session, [],
-        comparing: nil,
-        part.progress)
-      if part.isNew { (run.sentEnd, run.mayBeReceiving) = (0, false) }
+        UploadEngine(one), slice, info, target, ledger.map { part.ledger($0, of: progress, unasked) },
+        resuming: EarlierUpload(session: session), part.progress)
+      if part.isNew { run.transfer = TransferState() }
       let result = try await run.run()
       // The response that ends a part does not reach the run's ledger as an acknowledgement.
       run.ledger?.acknowledged(part.length)

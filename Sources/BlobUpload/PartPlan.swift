@@ -31,7 +31,7 @@ public struct PartPlan: Sendable, Hashable {
   }
 
   /// Parts of this size, as in an earlier run.
-  init(length: Int64, partSize: Int64) {
+  init(length: Int64?, partSize: Int64) {
     self.length = length
     self.partSize = max(1, partSize)
   }

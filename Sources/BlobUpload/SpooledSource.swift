@@ -61,6 +61,9 @@ final class SpooledSource: Sendable {
   /// The whole source.
   var whole: BlobSlice { BlobSlice(source, length: info.length, validator: info.validator) }
 
+  /// Whether checksums of the sent bytes are recorded. Otherwise only their offset is recorded.
+  var isTraced: Bool { info.length != nil && info.wantsTrace && source.access == .random }
+
   /// Bytes that are no longer kept cannot be read again.
   var isReadOnce: Bool { spool != nil }
 

@@ -12,6 +12,9 @@ struct StoredCheck: Sendable {
   /// unknown number of bytes.
   var sent: Int64?
 
+  /// All bytes were handed to connections, so the server may have stored the whole file.
+  var isSent: Bool { length.map { $0 <= sent ?? 0 } ?? false }
+
   /// Throws with `.restart` if the server cannot have the bytes that it reports.
   func check(_ result: UploadResult) throws(UploadError) {
     // The bytes at the server were compared with those of the source, so it does not matter which upload sent them.
@@ -33,6 +36,24 @@ struct StoredCheck: Sendable {
     throw contradiction("it holds \(offset) bytes, and was sent \(sent)")
   }
 
+  /// The error if the server responded with success to `count` bytes, and still has only the `offset` bytes that it had
+  /// before.
+  func keepsNothing(of count: Int64, from offset: Int64) -> UploadError {
+    UploadError(
+      .resync, .file,
+      "\(target.url): the server was sent \(count) bytes, and still says that it holds \(offset): it keeps nothing of what "
+        + "it is sent. Another protocol may do: put+ or resumable+ before the URL")
+  }
+
+  /// The error if the server responded with success to `count` bytes, but stored so few that the upload would hardly
+  /// progress.
+  func keepsLittle(_ kept: Int64, of count: Int64, from offset: Int64) -> UploadError {
+    UploadError(
+      .resync, .file,
+      "\(target.url): the server kept \(kept) of the \(count) bytes that it was sent from byte \(offset) on. A smaller "
+        + "--part-size, or another protocol, may do: put+ or resumable+ before the URL")
+  }
+
   private func count(_ bytes: Int64?) -> String { bytes.map { " with \($0) bytes" } ?? "" }
 
   private func contradiction(_ what: String) -> UploadError {
@@ -45,36 +66,5 @@ extension UploadSession {
   var sourceEnd: Int64? {
     get { state["end"].flatMap { Int64($0) } }
     set { state["end"] = newValue.map { String($0) } }
-  }
-}
-
-extension UploadRun {
-  /// Called after a request that sent at most `most` bytes from `offset` on: notes how many were handed to the
-  /// connection.
-  func noteSent(from offset: Int64, atMost most: Int64) {
-    // A protocol may send a body twice, for example after a redirect or a failed precondition.
-    let sent = max(tracker.handed, 0)
-    failures.noteSent(sent)
-    let count = min(sent, most)
-    sentEnd = sentEnd.map { max($0, offset + count) }
-  }
-
-  /// Throws if the server accepts so few bytes per request that the file would need too many requests.
-  func checkPartCount(_ next: Part) throws(UploadError) {
-    var limits = uploader.destination.currentLimits
-    if let session { limits.tighten(by: session.limits) }
-    guard let most = limits.largest, most < UploadDestination.smallestBody else { return }
-    let count = info.length.map { ($0 - next.start) / most } ?? Int64(next.number)
-    if count <= UploadDestination.mostSmallBodies { return }
-    throw UploadError(
-      .giveUp, .file,
-      "the server takes only \(most) bytes in one request (max-append-size), which would make more than "
-        + "\(UploadDestination.mostSmallBodies) requests for this file; it must take more, or another protocol be named"
-    )
-  }
-
-  /// Checks what the server reports about this upload.
-  var storedCheck: StoredCheck {
-    StoredCheck(target: target, length: info.length ?? end, sent: parts.map(\.bytes) ?? sentEnd)
   }
 }

@@ -20,6 +20,13 @@ extension UploadDestination {
     return limits
   }
 
+  /// `currentLimits`, and those of an upload; `session` nil: there is none yet.
+  func limits(of session: UploadSession?) -> PartLimits {
+    var limits = currentLimits
+    if let session { limits.tighten(by: session.limits) }
+    return limits
+  }
+
   /// Sets the largest body that an earlier run found to get through.
   func expect(largestBody: Int64) { acquaintance.largestBody.min(max(1, largestBody), ordering: .relaxed) }
 
@@ -41,5 +48,33 @@ extension UploadDestination {
     if next < Self.smallestBody && next != most { return nil }
     expect(largestBody: next)
     return next
+  }
+}
+
+extension PartLimits {
+  /// Throws if the server accepts so few bytes per request that the file would need too many requests. `length` nil: it
+  /// is unknown.
+  func checkCount(_ next: Part, of length: Int64?) throws(UploadError) {
+    guard let largest, largest < UploadDestination.smallestBody else { return }
+    let count = length.map { ($0 - next.start) / max(1, largest) } ?? Int64(next.number)
+    if count <= UploadDestination.mostSmallBodies { return }
+    throw UploadError(
+      .giveUp, .file,
+      "the server takes only \(largest) bytes in one request (max-append-size), which would make more than "
+        + "\(UploadDestination.mostSmallBodies) requests for this file; it must take more, or another protocol be named"
+    )
+  }
+}
+
+extension Uploader {
+  /// The parts of a source, from the server's limits, the body size that gets through, and the capacity of the spool.
+  /// `length` nil: it is unknown. `session` nil: there is none yet.
+  func plan(_ source: SpooledSource, length: Int64?, _ session: UploadSession?) -> PartPlan {
+    // Part numbers belong to the plan with which the upload started.
+    if let size = session?.partSize { return PartPlan(length: length, partSize: size) }
+    let limits = destination.limits(of: session)
+    var wanted = partSize ?? (length == nil ? nil : limits.usual)
+    if let most = source.largestPart { wanted = min(wanted ?? most, most) }
+    return PartPlan(length: length, wanted: wanted, limits: limits)
   }
 }

@@ -9,10 +9,11 @@ extension UploadEngine {
   /// an earlier run left are discarded.
   func uploadInParts(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
-    _ session: UploadSession?, _ receipts: [PartReceipt], isDoubted: Bool, _ progress: UploadProgress
+    resuming earlier: EarlierUpload, _ progress: UploadProgress
   ) async throws(UploadError) -> UploadResult? {
+    let isDoubted = earlier.doubted != nil
+    var (session, receipts) = (earlier.session, earlier.receipts)
     if session != nil, session?.sizeOfParts == nil { return nil }
-    var (session, receipts) = (session, receipts)
     if let earlier = session, let whole = earlier.joined, !isDoubted,
       let concatenation = uploader.destination.traits.concatenation, let length = info.length
     {

@@ -1,49 +1,48 @@
 import Blobs
 
-/// How a source of unknown length is divided into numbered parts.
-public struct PipePlan: Sendable, Hashable {
-  /// Size in bytes of each part except the last one. A part is held until it has arrived.
-  public let partSize: Int64
-  /// Maximum number of parts; nil: no limit.
-  public let parts: Int?
-  /// Maximum length of the source in bytes; nil: no limit.
-  public let most: Int64?
-
-  /// The part size if parts are held in a folder and no other size is requested.
-  private static let inFolder: Int64 = 512 << 20
-
-  /// nil: every part size that the server accepts is too large for the spool.
-  init?(_ limits: PartLimits, wanted: Int64?, _ spool: SpoolOptions) {
-    let memory = Int64(spool.memory)
-    var size = spool.folder == nil ? min(wanted ?? memory, memory) : wanted ?? max(memory, Self.inFolder)
-    size = max(size, limits.smallest)
-    if let largest = limits.largest { size = min(size, largest) }
-    if size < limits.smallest || spool.folder == nil && size > memory { return nil }
-    partSize = size
-    parts = limits.count
-    let counted = limits.count.map { Int64($0).multipliedReportingOverflow(by: size) }
-    most = [counted.map { $0.overflow ? .max : $0.partialValue }, limits.total].compactMap(\.self).min()
-  }
-}
-
-extension Uploader {
-  /// How a sequential source of unknown length is sent. nil if its length has no limit, or if the source must be held
-  /// completely.
-  public var pipePlan: PipePlan? {
-    guard destination.traits.numbersParts else { return nil }
-    return PipePlan(destination.currentLimits, wanted: partSize, spool.forNumberedParts)
-  }
-}
-
+// Sources of unknown length.
 extension UploadEngine {
+  /// Calls `send` with a source whose length is known, unless the server does not need the length.
+  ///
+  /// If the server needs the length before the first byte, a sequential source is first read into its spool: as far as
+  /// it fits into memory, or completely if there is a folder for it.
+  func knowingLength<Result>(
+    _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget,
+    _ send: (any BlobSource, BlobInfo, UploadTarget) async throws(UploadError) -> Result
+  ) async throws(UploadError) -> Result {
+    if info.length != nil { return try await send(source, info, target) }
+    let held = SpooledSource(source, info, uploader.spool)
+    if !uploader.destination.limits.needsLength {
+      do {
+        return try await send(held.source, info, target)
+      } catch {
+        // The server does not support chunked bodies, or needs the length before the first byte. Retries once if
+        // everything fits into the spool.
+        guard let status = error.status, [400, 411, 422, 501].contains(status), held.first == 0,
+          let length = try await held.measure(uploader.spool, info.validator)
+        else { throw error }
+        return try await send(held.source, info.of(length), target.of(length))
+      }
+    }
+    guard let length = try await held.measure(uploader.spool, info.validator) else {
+      throw UploadError(
+        .giveUp, .file,
+        "its length is not known, it is more than \(uploader.spool.memory) bytes, and the server wants it before "
+          + "the first one: --spool-dir says where all of it can be held, or --spool-memory how much of it in memory"
+      )
+    }
+    return try await send(held.source, info.of(length), target.of(length))
+  }
+
   /// Uploads a sequential source, in one piece if it turns out to be small enough, otherwise in numbered parts.
   ///
   /// An unfinished upload of an earlier run is discarded, because the source may not be the same.
   func uploadPipe(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
-    _ session: UploadSession?, isDoubted: Bool, _ progress: UploadProgress
+    resuming earlier: EarlierUpload, _ progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {
-    if let session {
+    if let session = earlier.session {
+      let isDoubted = earlier.doubted != nil
       // The source has not changed, and the response to the last request may have been lost.
       if !isDoubted, info.validator != nil, let result = try await finished(session, target) { return result }
       await discard(session, ledger)
@@ -54,19 +53,17 @@ extension UploadEngine {
     let held = SpooledSource(source, info, options)
     let room = plan?.partSize ?? Int64(options.memory)
     let there = try await held.look(from: 0, room, info.validator)
-    if there < room {
-      let (info, target) = (info.of(there), target.of(there))
-      let run = UploadRun(self, held.source, info, target, ledger, nil, [], comparing: nil, progress)
-      return try await run.run()
-    }
-    guard let plan else {
+    let isWhole = there < room
+    guard isWhole || plan != nil else {
       throw UploadError(
         .giveUp, .file,
         "its length is not known, it is more than \(options.memory) bytes, and a part of it, which is "
           + "held until it has arrived, must have \(uploader.destination.limits.smallest) at least: --spool-memory says how many "
           + "can be held")
     }
-    var run = PipeRun(self, held, info, target, ledger, progress, plan)
+    let run = UploadRun(
+      self, held.source, isWhole ? info.of(there) : info, isWhole ? target.of(there) : target, ledger,
+      pipe: isWhole ? nil : plan, progress)
     return try await run.run()
   }
 
@@ -83,5 +80,32 @@ extension UploadEngine {
       if error.recovery != .restart { throw error }
     }
     return nil
+  }
+}
+
+extension SpooledSource {
+  /// Reads the whole source into the spool and returns its length; nil: the spool cannot hold it.
+  fileprivate func measure(_ options: SpoolOptions, _ validator: Validator?) async throws(UploadError) -> Int64? {
+    var room = Int64.max
+    if let spool = source as? Spool, options.folder == nil { room = Int64(spool.memory) }
+    let there = try await look(from: 0, room, validator)
+    // The spool is exactly full, so the source may have more bytes.
+    return there < room ? there : nil
+  }
+}
+
+extension BlobInfo {
+  func of(_ length: Int64) -> BlobInfo {
+    var info = self
+    info.length = length
+    return info
+  }
+}
+
+extension UploadTarget {
+  func of(_ length: Int64) -> UploadTarget {
+    var target = self
+    target.length = length
+    return target
   }
 }

@@ -26,6 +26,7 @@ final class UploadEngine: Sendable {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
     }
     let source = Uploader.prepared(source, info)
+    var earlier = EarlierUpload(session: session, receipts: receipts, doubted: doubted, sentLimit: limit)
     var ledger: (any UploadLedger)?
     if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry) }
     if session == nil, doubted == nil, let found = try await existing(source, info, target) {
@@ -34,25 +35,39 @@ final class UploadEngine: Sendable {
     }
     // Most files are small and are sent here, without considering parts or pipes.
     if session == nil, let length = info.length, length < uploader.parallelFrom {
-      let run = UploadRun(self, source, info, target, ledger, nil, [], comparing: doubted, progress)
+      let run = UploadRun(self, source, info, target, ledger, progress)
       return stored(try await run.run())
     }
-    if let result = try await uploadInParts(
-      source, info, to: target, ledger, session, receipts, isDoubted: doubted != nil, progress)
-    {
+    if let result = try await uploadInParts(source, info, to: target, ledger, resuming: earlier, progress) {
       return stored(result)
     }
-    let session = session?.sizeOfParts == nil ? session : nil
+    if session?.sizeOfParts != nil { earlier.session = nil }
     if info.length == nil, source.access == .sequential, uploader.destination.traits.numbersParts {
-      return stored(
-        try await uploadPipe(source, info, to: target, ledger, session, isDoubted: doubted != nil, progress))
+      return stored(try await uploadPipe(source, info, to: target, ledger, resuming: earlier, progress))
     }
-    let result = try await knowingLength(source, info, target) { source, info, target async throws(UploadError) in
-      let run = UploadRun(
-        self, source, info, target, ledger, session, receipts, comparing: doubted, sentAtMost: limit, progress)
+    let result = try await knowingLength(source, info, target) {
+      [earlier] source, info, target async throws(UploadError) in
+      let run = UploadRun(self, source, info, target, ledger, resuming: earlier, progress)
       return try await run.run()
     }
     return stored(result)
+  }
+
+  /// The result of a finished upload, if the server has the same bytes under the name. nil: the server has other bytes
+  /// or none, or cannot tell.
+  func existing(
+    _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget
+  ) async throws(UploadError) -> UploadResult? {
+    guard let length = info.length, uploader.destination.acquaintance.existing.isAskedFirst(length, target) else {
+      return nil
+    }
+    let whole = BlobSlice(source, length: length, validator: info.validator)
+    guard try await context().hasSameBytes(as: whole, at: target.url) == true else {
+      uploader.destination.acquaintance.existing.note(wasThere: false)
+      return nil
+    }
+    uploader.destination.acquaintance.existing.note(wasThere: true)
+    return UploadResult(location: target.url.description, length: length, isCompared: true)
   }
 
   private func stored(_ result: UploadResult) -> UploadResult {

@@ -164,6 +164,40 @@ import Testing
     #expect(peer.uploads.isEmpty)
   }
 
+  /// Keys that may only write cannot list the parts, and none of them could be sent again.
+  @Test func aRefusedCompletionIsRepeatedWithoutAList() async throws {
+    let completions = Monitor(0)
+    let peer = peer { request in
+      guard request.query("uploadId") != nil, request.query("partNumber") == nil else { return nil }
+      if request.method == "GET" { return (403, "AccessDenied") }
+      let count = completions.update { completions in
+        completions += 1
+        return completions
+      }
+      return count == 1 ? (409, "ConditionalRequestConflict") : nil
+    }
+    let pipe = pipe(3 << 20)
+    _ = try await uploader(peer).upload(pipe, as: "a")
+    #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 3 << 20) && completions.update { $0 } == 2)
+  }
+
+  /// The parts would cost money, and no later run could resume the upload.
+  @Test func theDeletionOfPartsIsRepeated() async throws {
+    let deletions = Monitor(0)
+    let peer = peer { request in
+      if request.query("partNumber") == "2" { return (403, "AccessDenied") }
+      guard request.method == "DELETE" else { return nil }
+      let count = deletions.update { deletions in
+        deletions += 1
+        return deletions
+      }
+      return count < 3 ? (503, "SlowDown") : nil
+    }
+    let error = try await failure { _ = try await uploader(peer).upload(pipe(3 << 20), as: "a") }
+    #expect(error.status == 403 && deletions.update { $0 } == 3, "\(error)")
+    #expect(peer.uploads.isEmpty && peer.objects.isEmpty)
+  }
+
   @Test func aNameThatIsTakenIsRefusedBeforeAPartIsSent() async throws {
     let peer = peer()
     _ = try await uploader(peer).upload(PatternSource(length: 10), as: "a")

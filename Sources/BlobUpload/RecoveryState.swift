@@ -1,4 +1,28 @@
-import Blobs
+/// The failures of an upload, and what they have shown.
+struct RecoveryState {
+  var failures = FailureCount()
+  var bounds = RecoveryBounds()
+  /// Uploads that the server did not know at the first query, right after it had created them.
+  var unknownCreations = UnknownCreations()
+  /// Number of lost sessions. Acknowledged bytes do not reset it: a server that loses every session would be sent the
+  /// same bytes forever.
+  var restarts = 0
+  /// The error of the latest failed request.
+  var interruption: UploadError?
+  /// A request that created an upload with the file's bytes was interrupted. The next one creates it without bytes, so
+  /// that the upload can be resumed.
+  var createsEmpty = false
+  /// OPTIONS reported no limits, but a refusal did: the server supports uploads in parts.
+  var takesParts = false
+
+  /// The server has `count` more bytes than ever before in this session. Returns false if these are so few of those it
+  /// was sent that the failures stay counted.
+  mutating func noteKept(_ count: Int64) -> Bool {
+    let isFair = failures.noteKept(count)
+    if isFair { bounds.noteProgress() }
+    return isFair
+  }
+}
 
 /// Limits recoveries that send bytes again while the server stores almost none of them.
 ///
@@ -52,20 +76,11 @@ extension UploadError {
     error.message += " (given up, since the server has kept nothing more of it in several new uploads)"
     return error
   }
-}
 
-extension UploadRun {
-  /// The server acknowledges bytes while a body arrives. This frees space in the spool, so the part need not end.
-  var isAcknowledgedOnTheWay: Bool { uploader.destination.traits.acknowledgesOnTheWay && !measures }
-
-  /// Extends the part up to the limits of the server and the user. Without acknowledgements it ends when the spool is
-  /// full.
-  func endless(_ part: Part) -> Part {
-    var limits = uploader.destination.currentLimits
-    if let session { limits.tighten(by: session.limits) }
-    var part = part
-    let most = [limits.largest, uploader.partSize].compactMap { $0 }.min()
-    if limits.smallest <= source.largestPart ?? .max { part.length = most }
-    return part
+  /// The final error of an upload that would have to begin anew.
+  var withoutRestart: UploadError {
+    var error = final
+    error.message += "; it cannot begin anew, since the source is read once"
+    return error
   }
 }
