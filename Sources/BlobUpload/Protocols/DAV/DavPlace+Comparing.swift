@@ -82,11 +82,11 @@ extension DavPlace {
       there = try await with.nameInUse(url, by: body, length: length, mayBeOurs: wasSentStraight)
     } catch {
       // A folder may be answered with a page that lists it.
-      if error.recovery == .giveUp, error.side != .cancelled { try await refuseFolder(with) }
+      try await refuseFolder(explaining: error, with)
       throw error
     }
     // Other servers refuse HEAD and GET for a folder.
-    if case .hidden = there { try await refuseFolder(with) }
+    if case .hidden(let error) = there { try await refuseFolder(explaining: error, with) }
     return there
   }
 

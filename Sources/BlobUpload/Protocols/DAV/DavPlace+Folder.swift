@@ -12,6 +12,14 @@ extension DavPlace {
         + "otherwise send the file under another name, with --name or --layout")
   }
 
+  /// Like `refuseFolder`, if a folder of the name may be the reason for `error`, which is final.
+  func refuseFolder(explaining error: UploadError, _ with: UploadContext) async throws(UploadError) {
+    if error.recovery != .giveUp || error.side == .cancelled { return }
+    // 401, 407, 421: the server refuses every request.
+    if let status = error.status, [401, 407, 421].contains(status) { return }
+    try await refuseFolder(with)
+  }
+
   /// PROPFIND. A server that refuses it, as nginx does, is queried with HEAD: nginx redirects a folder's name to the one
   /// with a slash.
   private func isFolder(_ with: UploadContext) async throws(UploadError) -> Bool {
@@ -23,6 +31,7 @@ extension DavPlace {
     if [404, 410].contains(response.status) { return false }
     let refusal = UploadError(request, response)
     if case .retry = refusal.recovery { throw refusal }
+    if response.refusesAll { throw refusal }
     request = HTTPRequest("HEAD", url)
     let there = try await with.send(following: &request)
     let error = UploadError(request, there)
