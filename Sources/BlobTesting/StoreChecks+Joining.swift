@@ -63,16 +63,16 @@ extension StoreCheck {
     var store = try exam.store(maxTotal: 1000)
     let parts = try store.parts(bytes, [200, 400])
     let final = try store.beginFinal("x", parts, length: 600)
-    try requireStatus(413, "beside the parts") { _ = try store.begin(length: 401) }
+    try requireStatus(507, "beside the parts") { _ = try store.begin(length: 401) }
     _ = try store.join(final)
     store = try exam.store(maxTotal: 1000)
-    try requireStatus(413, "beside what is joined") { _ = try store.begin(length: 401) }
+    try requireStatus(507, "beside what is joined") { _ = try store.begin(length: 401) }
     _ = try store.publish(store.join(final), final, isSaved: true)
-    try requireStatus(413, "beside what is published") { _ = try store.begin(length: 401) }
+    try requireStatus(507, "beside what is published") { _ = try store.begin(length: 401) }
     let twins = try store.parts(sample(400, seed: 1), [100])
     let twin = try store.beginFinal("y", twins, length: 400)
     store = try exam.store(maxTotal: 1000)
-    try requireStatus(413, "a byte more") { _ = try store.begin(length: 1) }
+    try requireStatus(507, "a byte more") { _ = try store.begin(length: 1) }
     _ = try store.join(twin)
     store.delete(twin.id)
     try store.publish("z", sample(400))

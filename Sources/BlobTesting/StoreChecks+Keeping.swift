@@ -175,7 +175,7 @@ extension StoreCheck {
     var store = try exam.store(maxTotal: 1000)
     try requireStatus(413, "more than there is") { _ = try store.begin(length: 1001) }
     let promised = try store.begin(length: 600)
-    try requireStatus(413, "what is promised") { _ = try store.begin(length: 401) }
+    try requireStatus(507, "what is promised") { _ = try store.begin(length: 401) }
     promised.discard()
     let unknown = try store.begin(length: nil)
     try unknown.append(sample(900))
@@ -188,12 +188,12 @@ extension StoreCheck {
     try store.publish("a", sample(500, seed: 1), .replace)
     let saved = try store.begin("x", sample(100), length: 300)
     store = try exam.store(maxTotal: 1000)
-    try requireStatus(413, "what was there before") { _ = try store.begin(length: 201) }
+    try requireStatus(507, "what was there before") { _ = try store.begin(length: 201) }
     try store.publish("b", sample(200))
     let reception = try store.reopen(saved.id)
     try reception.append(sample(200))
     _ = try store.publish(reception, saved, isSaved: true)
-    try requireStatus(413, "the last byte") { _ = try store.begin(length: 1) }
+    try requireStatus(507, "the last byte") { _ = try store.begin(length: 1) }
     try store.remove(ServedPath("x".utf8))
     try store.publish("c", sample(300))
   }

@@ -79,6 +79,24 @@ struct PostTests {
     #expect(try server.ask("GET", "/in/").status == 200, "the folder can be listed")
   }
 
+  /// The slash at the end was forgotten: the file itself is meant, and not one in the folder that nobody has named.
+  @Test(arguments: [false, true]) func aFolderOfTheFilesNameIsNotEntered(_ isResumable: Bool) throws {
+    let server = try TestServer()
+    server.folder.makeFolder("in")
+    server.folder.write("in/in", [1])
+    let ietf = isResumable ? [("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1")] : []
+    for more in [[], [("If-Match", "*")]] {
+      let fields = ietf + more + [("Content-Disposition", #"inline; filename="in""#)]
+      let answer = try server.ask("POST", "/in", fields, body: [2, 3])
+      #expect(answer.status == 409 && answer.text.contains("/in is a folder"), "\(answer.status) \(answer.text)")
+      #expect(server.folder.read("in/in") == [1])
+    }
+    #expect(try eventually { server.folder.kept.isEmpty })
+    let into = try server.ask(
+      "POST", "/in/", [("Content-Disposition", "inline; filename=in"), ("If-Match", "*")], body: [4])
+    #expect(into.status / 100 == 2 && server.folder.read("in/in") == [4])
+  }
+
   @Test func aNameThatIsMissingIsAskedFor() throws {
     let server = try TestServer()
     let answer = try server.ask("POST", "/", [("Content-Type", "image/heic")], body: [1])

@@ -93,7 +93,7 @@ struct StoreFolderTests {
     // The quota is that of the new folder.
     #expect(try server.ask("PUT", "/d", body: pattern(7000)).status == 201)
     #expect(outer.read("served/d") == pattern(7000))
-    #expect(try server.ask("PUT", "/e", body: pattern(1500)).status == 413)
+    #expect(try server.ask("PUT", "/e", body: pattern(1500)).status == 507)
     #expect(outer.read("old/a") == (isMoved ? pattern(5000) : nil) && outer.read("old/d") == nil)
     #expect(throws: ServerError.self, "the new folder is locked") {
       try TestServer(over: outer) { $0.folder = outer.path.appending("served") }

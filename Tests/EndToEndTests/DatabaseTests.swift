@@ -90,6 +90,32 @@ extension EndToEnd {
       #expect(Array(arrived) == bytes(size, 1))
     }
 
+    /// `REPLACE INTO` gives a row another number, as a table that is filled anew does.
+    @Test(arguments: ["tus+", "resumable+"])
+    func aRowThatGotAnotherNumberLeavesNothingUnfinished(_ uploadProtocol: String) async throws {
+      let database = try makeDatabase([6 << 20, 6 << 20])
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        Tool.fullbore, ["push", "--bwlimit", "3M", source, uploadProtocol + server.url], in: scratch)
+      try await until("2 MiB have arrived: \(push.errors)") { server.folder.unfinished() >= 2 << 20 ? true : nil }
+      push.kill(SIGKILL)
+      try await push.wait()
+      let (_, interrupted) = try await fullbore("status", in: scratch)
+      #expect(interrupted.output.contains("interrupted: 2 files"), "\(interrupted.output)")
+      for change in ["id = -1 WHERE id = 1", "id = 1 WHERE id = 2", "id = 2 WHERE id = -1"] {
+        try database.execute("UPDATE photo SET \(change)")
+      }
+      for words in ["2 files sent", "2 done before"] {
+        let (end, again) = try await fullbore("push", source, uploadProtocol + server.url, in: scratch)
+        #expect(end == .exited(0) && again.output.contains(words), "\(again.output)\(again.errors)")
+        #expect(server.folder.unfinished() == 0)
+      }
+      let (_, status) = try await fullbore("status", in: scratch)
+      #expect(status.output.contains("done: 2 files") && !status.output.contains("interrupted"), "\(status.output)")
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(0), "\(resume.output)\(resume.errors)")
+    }
+
     /// The number of zero bytes in every second row of a film. The large film exceeds the size limit of a BLOB and
     /// takes half a minute.
     private static let films: [Int] = {

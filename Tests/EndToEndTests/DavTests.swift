@@ -62,6 +62,23 @@ extension EndToEnd {
       #expect(Folder(received).files().count == 2, "\(Folder(received).files())")
     }
 
+    /// The slash at the end of the destination was forgotten. Some servers delete a folder that a file is moved over.
+    @Test(.needs(.nginx, .apache, .wsgidav, .rclone), arguments: DavServer.allCases)
+    func aFolderIsNoFileToReplace(_ kind: DavServer) async throws {
+      try scratch.file("new.jpg", 1000)
+      try scratch.file("received/fotos/deep/a.jpg", 2000)
+      let received = scratch.path("received")
+      let server = try await kind.start(into: received, in: scratch)
+      for options in [[], ["--overwrite"]] {
+        let push = try Command(
+          Tool.fullbore, ["push"] + options + [scratch.path("new.jpg"), "dav+\(server.url)/fotos"], in: scratch)
+        #expect(try await push.wait() != .exited(0), "\(push.output)")
+        #expect(push.errors.contains("a folder has that name"), "\(push.errors)")
+        #expect(!push.errors.contains("replaces that file"), "\(push.errors)")
+      }
+      #expect(Folder(received).files() == ["fotos/deep/a.jpg": 2000], "\(Folder(received).files())")
+    }
+
     /// Some servers refuse names that others accept. Every file that arrives has its own name, and every other file is
     /// reported.
     @Test(.needs(.nginx, .apache, .wsgidav, .rclone), arguments: DavServer.allCases)

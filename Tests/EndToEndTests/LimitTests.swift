@@ -48,6 +48,18 @@ extension EndToEnd {
       #expect("\(limited.errors)".contains("too few processes and threads"), "\(limited.errors)")
     }
 
+    /// Each further file would be sent to be refused.
+    @Test func aServerWithoutRoomEndsThePushAfterAFewFiles() async throws {
+      for number in 0..<30 { try scratch.file("gallery/\(number).jpg", 100_000) }
+      let server = try await ServeProcess.start(in: scratch, "--max-total", "250k")
+      let (end, push) = try await fullbore(
+        "push", "--jobs", "1", scratch.path("gallery/"), server.url, in: scratch)
+      #expect(end == .exited(3), "\(push.errors)")
+      #expect(push.errors.contains("3 files in a row") && push.errors.contains("Make room there"), "\(push.errors)")
+      #expect(push.errors.components(separatedBy: "507").count < 8, "\(push.errors)")
+      #expect(server.folder.files().count == 2)
+    }
+
     private func push(withOpenFiles limit: Int, to url: String) async throws -> Command {
       for number in 0..<300 { try scratch.file("gallery/\(number).jpg", 3000) }
       try scratch.file("gallery/film.mov", 8 << 20)

@@ -6,6 +6,23 @@ extension EndToEnd {
   @Suite(.serialized) struct PushTests {
     let scratch = try! Scratch()
 
+    /// The slash at the end of the destination was forgotten.
+    @Test(arguments: ["", "tus+", "resumable+", "put+"], [false, true])
+    func aFolderIsNoFileToReplace(_ uploadProtocol: String, _ isPipe: Bool) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let file = try scratch.file("new", 1000)
+      try scratch.folder("received/day")
+      let old = server.folder.path + "/day/day"
+      try Data([1, 2, 3]).write(to: URL(fileURLWithPath: old))
+      for options in [[], ["--overwrite"]] {
+        let words = ["push"] + options + [isPipe ? "-" : file, uploadProtocol + server.url + "day"]
+        let push = try Command("bash", ["-c", "exec \"$0\" \"$@\" < '\(file)'", Tool.fullbore] + words, in: scratch)
+        #expect(try await push.wait() != .exited(0), "\(push.output)\(push.errors)")
+        #expect(push.errors.contains("/day is a folder. To send into that folder, end"), "\(push.errors)")
+      }
+      #expect(server.folder.files() == ["day/day": 3], "\(server.folder.files())")
+    }
+
     /// Creates files with error-prone names and sizes.
     private func makeGallery() throws -> Folder {
       let names = [

@@ -1,4 +1,6 @@
+import Blobs
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -69,6 +71,30 @@ extension EndToEnd {
       let (end, _) = try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch)
       #expect(end == .exited(0) && server.folder.files()["notes.txt~"] == 1000)
     }
+
+    #if os(Linux)
+      /// A file server holds a write lease for a client that may still have bytes of the file.
+      @Test func aFileUnderALeaseIsSentOnceItsHolderHasClosedIt() async throws {
+        try scratch.folder("gallery")
+        let server = try await ServeProcess.start(in: scratch)
+        let watch = try await WatchProcess.start(to: server.url, in: scratch)
+        let film = try scratch.file("film.mov", 100_000)
+        var lease = FileLease(BytePath(film))
+        try #require(lease != nil)
+        #expect(rename(film, gallery("film.mov")) == 0)
+        try await watch.until("the lease is wanted") { lease?.isWanted == true ? true : nil }
+        // Each file waits for 250 ms after it was closed, and all together for longer than --settle.
+        for number in 0..<5 {
+          try scratch.file("gallery/IMG_\(number).jpg", 10_000)
+          try await watch.until("IMG_\(number) arrives") { server.folder.files()["IMG_\(number).jpg"] }
+        }
+        #expect(server.folder.files()["film.mov"] == nil)
+        lease = nil
+        try await watch.expectSame(at: server.folder)
+        #expect(try await watch.stop() == .exited(130))
+        #expect(!watch.command.output.contains("failed"), "\(watch.command.output)\(watch.command.errors)")
+      }
+    #endif
 
     /// A file was considered complete too early. Another file that was rewritten is not replaced without `--overwrite`.
     @Test(arguments: ["put+", "tus+", "resumable+"])

@@ -191,6 +191,16 @@ extension SQLiteBlobTable {
     return "\(rowPrefix)\(row)&name=\(name.percentEncoded)&named=\(percentEncoded(named.bytes))"
   }
 
+  /// What stays the same in the URL of a row with a name, made by `url(row:named:)`, when the row gets another number.
+  /// nil: `url` is not such a URL.
+  package static func withoutNumber(_ url: BytePath) -> [UInt8]? {
+    let bytes = url.bytes
+    guard bytes.starts(with: "sqlite:".utf8), let mark = bytes.firstRange(of: Array("&row=".utf8)) else { return nil }
+    let rest = bytes[mark.upperBound...].drop { $0 == UInt8(ascii: "-") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+    guard rest.starts(with: "&name=".utf8), rest.firstRange(of: Array("&named=".utf8)) != nil else { return nil }
+    return Array(bytes[..<mark.lowerBound] + rest)
+  }
+
   /// The prefix of the URL of every row, to which the row number is appended.
   public var rowPrefix: String { "\(url)&row=" }
 

@@ -28,6 +28,8 @@ enum PutRoutes {
   }
 
   /// The path itself, or for a POST to a folder, the file in it that `Content-Disposition` names; nil: it names none.
+  /// Throws 409 if the URL of a folder ends without a slash in the name of the file: it is meant for the file itself, and
+  /// would replace one in the folder that nobody has named.
   static func target(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> ServedPath? {
     let mayBeFile = !isFolder && !path.isRoot
     if call.method == "PUT" {
@@ -36,6 +38,7 @@ enum PutRoutes {
     }
     if mayBeFile, try call.service.store.item(at: path)?.isFolder != true { return path }
     guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
+    if mayBeFile, name == path.name.bytes { throw ServerError(409, "\(path) is a folder") }
     return try path.appending(name)
   }
 

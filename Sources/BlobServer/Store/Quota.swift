@@ -37,22 +37,27 @@ final class Quota: Sendable {
   func onShortage(_ submit: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) { search.onShortage(submit) }
 
   /// Enlarges the upload's share to a total of `promised` bytes and to `held` stored bytes. Returns how many bytes the
-  /// upload may store before it must reserve more. If there is not enough room the share is unchanged, and this throws
-  /// 507 while the tree is being measured, otherwise 413. Blocks for a second at most.
+  /// upload may store before it must reserve more. If there is not enough room, the share is unchanged and this throws:
+  /// 413 if the upload is larger than the limit, otherwise 507, which tells the client that no other file of this size
+  /// fits either. The 507 has `Retry-After` while the tree is being measured. Blocks for a second at most.
   @discardableResult
   func reserve(_ id: UploadID, promised: Int64 = 0, held: Int64 = 0) throws(ServerError) -> Int64 {
     guard let limit else { return .max }
+    let least = max(promised, held)
+    if least > limit {
+      throw ServerError(413, "all files together may have \(limit) bytes at most, this one has at least \(least)")
+    }
     do throws(ServerError) {
       return try take(id, promised: promised, held: held, limit)
     } catch {
-      // More than the limit would not fit even into an empty folder.
-      guard max(promised, held) <= limit, search.run() else { throw error }
+      if !search.run() { throw error }
     }
     do throws(ServerError) {
       return try take(id, promised: promised, held: held, limit)
     } catch {
       guard search.isRunning else { throw error }
-      var refusal = ServerError(507, error.message + "; the folder is being measured again, so try again in a moment")
+      var refusal = error
+      refusal.message += "; the folder is being measured again, so try again in a moment"
       refusal.headers["Retry-After"] = "5"
       throw refusal
     }
@@ -66,7 +71,7 @@ final class Quota: Sendable {
       let free = max(0, Int128(limit) - state.used)
       if Int128(more) > free {
         throw ServerError(
-          413,
+          507,
           "no room for \(more) bytes: \(free) of \(limit) are free, \(state.unfinished) are kept for unfinished uploads"
         )
       }

@@ -226,6 +226,11 @@ private func failed(_ operation: String, _ what: String, _ number: Int32) -> Ser
   case ENAMETOOLONG: return ServerError(414, text)
   case ENOSPC, EDQUOT: return ServerError(507, text)
   case EFBIG: return ServerError(413, text)
+  // The kernel has asked the holder to give the lease up, which takes milliseconds with most programs.
+  case EAGAIN:
+    var error = ServerError(503, "\(operation) \(what): another program holds a lease on it")
+    error.headers["Retry-After"] = "1"
+    return error
   default: return ServerError(500, text)
   }
 }

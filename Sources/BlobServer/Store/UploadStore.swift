@@ -25,14 +25,14 @@ package protocol UploadStore: Sendable {
   func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError)
 
   /// Starts a reception under a new id. It does not survive the process until it is saved or published. `length` is the
-  /// expected length, if known: throws 413 if that exceeds the quota.
+  /// expected length, if known: throws 413 if that exceeds the quota, 507 if it exceeds what is left of it.
   func begin(length: Int64?) throws(ServerError) -> any Reception
 
   /// Continues a saved upload after its last byte. Throws 410 if its bytes are gone.
   func reopen(_ id: UploadID) throws(ServerError) -> any Reception
 
   /// Saves the record of a reception, so that it survives the process and `load` finds it, or updates the record.
-  /// Throws 413 if the length exceeds the quota. A final upload has no reception; it claims its parts. Throws 409 if a
+  /// Throws 413 or 507 as `begin`. A final upload has no reception; it claims its parts. Throws 409 if a
   /// part is claimed by another upload, 410 if a part is gone. Claimed parts expire together with the final upload.
   func save(_ record: UploadRecord) throws(ServerError)
 
@@ -89,7 +89,7 @@ package protocol UploadStore: Sendable {
 
   /// Sets `submit`, which is called before an upload is refused because of the quota, with work that looks for unknown
   /// free room. It must run that work once, on another thread, after `expire`. Until the work has ended, the store may
-  /// refuse with 507 instead of 413.
+  /// refuse with `Retry-After`.
   func onShortage(_ submit: @escaping @Sendable (_ work: @escaping @Sendable () -> Void) -> Void)
 
   /// Saved uploads that are complete but were not published, because the server was killed in between. An upload with
@@ -119,7 +119,7 @@ package protocol Reception: AnyObject, Sendable {
   var id: UploadID { get }
   /// The number of stored bytes.
   var length: Int64 { get }
-  /// Appends bytes. After a throw (413: quota exceeded; 507: disk full) the bytes already written stay.
+  /// Appends bytes. After a throw (413: larger than the quota; 507: no room is left) the bytes already written stay.
   func append(_ piece: BodyPiece) throws(ServerError)
   /// Makes all following bytes provisional: until `keep`, they are dropped when a store is next opened in the folder.
   func hold() throws(ServerError)

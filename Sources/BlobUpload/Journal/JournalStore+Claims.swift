@@ -8,6 +8,7 @@ extension JournalStore {
     _ intents: [JournalIntent], destination: Int64, again: Bool, sends: Bool, as me: Int64
   ) throws(SQLiteError) -> [JournalClaim] {
     forgetLookups()
+    noteNamedRows(intents.lazy.map(\.source))
     let senders = sends ? try otherSenders(to: intents, destination, me) : []
     if senders.allSatisfy({ $0 == nil }) { return try claimFree(intents, destination: destination, again: again, me) }
     let free = zip(intents, senders).filter { $1 == nil }.map(\.0)
@@ -66,6 +67,7 @@ extension JournalStore {
       } else if entry.state == .done {
         claims.append(.done(entry))
       } else {
+        noteNamedRows([entry.intent.source])
         claims.append(.resume(try resume(entry, entry.intent, entry.destinationID, me, now)))
       }
     }
@@ -78,7 +80,10 @@ extension JournalStore {
     if let owner = entry.owner { return .busy(owner) }
     let likeness = intent.likeness(to: entry.intent)
     if entry.state == .done || entry.isSuperseded {
-      if likeness != .different && !again { return .done(entry) }
+      if likeness != .different && !again {
+        if !entry.isSuperseded { try giveUpOtherNumbers(of: entry.id) }
+        return .done(entry)
+      }
       try reset(entry, intent, destination, me, now)
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }

@@ -34,6 +34,7 @@ extension JournalStore {
       if count > 1, try end(from: first, count, me, now) {
         for id in run { if let known = fresh.removeValue(forKey: id) { self.count(known.destination, known.bytes) } }
         if try mayReplace(run) { try forgetReplaced(by: first, through: first + Int64(count) - 1) }
+        for id in run { try giveUpOtherNumbers(of: id) }
       } else {
         // Some row has another state: each entry is updated on its own.
         for id in run {
@@ -71,6 +72,7 @@ extension JournalStore {
     {
       count(known.destination, known.bytes)
       if replaces { try forgetReplaced(by: note.id, through: note.id) }
+      try giveUpOtherNumbers(of: note.id)
       return
     }
     guard var row = try glance(note.id),
@@ -93,6 +95,7 @@ extension JournalStore {
       count(row.destination, row.bytes)
       if !keepsChecksums, row.hasSession { try removeTraces(note.id) }
       if replaces { try forgetReplaced(by: note.id, through: note.id) }
+      try giveUpOtherNumbers(of: note.id)
     case .opened(let session):
       let open = try database.statement("UPDATE upload SET state = 1, session = ?3, updated = ?2 WHERE id = ?1")
       try open.bind(3, json(session))

@@ -67,7 +67,7 @@ extension JournalStore {
   }
 
   /// Keeps the entry's session as a leftover, which is deleted at the server later.
-  private func giveUp(_ id: Int64, _ key: String) throws(SQLiteError) {
+  func giveUp(_ id: Int64, _ key: String) throws(SQLiteError) {
     guard let row = try glance(id) else { return }
     guard row.hasSession else { return try remove(id, row) }
     let leave = try database.statement("UPDATE upload SET state = 4, location = NULL, target = ?2 WHERE id = ?1")

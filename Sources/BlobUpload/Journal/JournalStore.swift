@@ -14,6 +14,8 @@ final class JournalStore {
   var destinations: [Int64: JournalDestination] = [:]
   /// Entries that were created here and have no notes yet: their rows need not be read.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
+  /// This store has claimed rows of a database that have names.
+  var claimsNamedRows = false
   /// The targets of this store's new entries.
   var targets = ClaimedTargets()
   /// Insert statements by their number of rows.

@@ -20,7 +20,7 @@ final class OpenFile: Sendable {
     try cancel.check("open \(path)")
     self.path = path
     let status: stat
-    (descriptor, status) = try Self.open(path)
+    (descriptor, status) = try Self.open(path, cancel)
     do throws(BlobError) {
       if status.st_size == 0, try Self.hasUnsizedContent(descriptor, path) {
         throw BlobError(
@@ -45,14 +45,32 @@ final class OpenFile: Sendable {
   /// Files of up to this many bytes are not watched: reading them again is faster than setting up the watch.
   static let leastWatched: Int64 = 64 << 10
 
+  /// The kernel ends a lease after `/proc/sys/fs/lease-break-time`, which is 45 seconds unless somebody has changed it.
+  private static let longestLease = Duration.seconds(60)
+
   /// Opens a regular file. Throws `.unsupported` if another kind of object has taken its place: opening a pipe could
-  /// wait forever, and reading a device could be endless.
-  static func open(_ path: BytePath) throws(BlobError) -> (descriptor: Int32, status: stat) {
+  /// wait forever, and reading a device could be endless. Waits while another program gives up a lease on the file, as
+  /// Samba and the kernel's NFS server hold them for their clients.
+  static func open(
+    _ path: BytePath, _ cancel: Cancellation = Cancellation()
+  ) throws(BlobError) -> (descriptor: Int32, status: stat) {
+    let clock = MonotonicClock()
+    var deadline: Duration?
     var descriptor: Int32
-    repeat {
-      // O_NONBLOCK: opening a pipe in the place of a file must not block; regular files ignore the flag.
+    while true {
+      // O_NONBLOCK: opening a pipe in the place of a file must not block.
       descriptor = path.open(O_RDONLY | O_NONBLOCK)
-    } while descriptor < 0 && errno == EINTR
+      if descriptor >= 0 { break }
+      if errno == EINTR { continue }
+      // EAGAIN: the kernel has asked the holder of a lease to give it up.
+      guard errno == EAGAIN else { break }
+      if let deadline, clock.now >= deadline {
+        throw BlobError(
+          .io, "open \(path): another program holds a lease on it, and does not give it up", errno: EAGAIN)
+      }
+      deadline = deadline ?? clock.now + longestLease
+      try clock.sleep(.milliseconds(20), cancel, "open \(path)")
+    }
     // ENXIO: a socket, or a device that does not exist.
     if descriptor < 0 && errno == ENXIO {
       throw BlobError(.unsupported, "open \(path): not a regular file, but a socket or a device", errno: errno)

@@ -28,7 +28,7 @@ public struct UnsizedFileSource: BlobSource {
   /// Opens at byte 0, or where the last reader stopped; throws `.outOfRange` elsewhere.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reading = try latest.reading(at: offset) { () throws(BlobError) in
-      OpenReading(try OpenFile.open(path).descriptor)
+      OpenReading(try OpenFile.open(path, cancel).descriptor)
     }
     return UnsizedFileReader(reading, try reading.source.open(at: offset, cancel))
   }

@@ -30,6 +30,9 @@ extension UploadError {
     case 409 where message.hasPrefix("GET ") || message.hasPrefix("HEAD "): nil
     case 409 where message.contains("a file is in the place of a folder"):
       "Nothing replaces a file by a folder: delete or rename that file there, or send to another folder"
+    case 409 where message.contains(" is a folder"):
+      "To send into that folder, end the destination with a slash; otherwise send the file under another name, with "
+        + "--name or --layout"
     case 401: "Give credentials that it takes with --token-file FILE, --netrc or --header @FILE"
     case 403: "Are these the right credentials, and may they write there?"
     case 404: "Is the path right?"

@@ -18,6 +18,7 @@ actor WatchFeed {
   private let report: any PushReport
   private let counters: PushCounters
   private var settling: Settling
+  private var links = WatchedLinks()
   /// Files for which it was reported that their edit is not rendered.
   private var toldOfEdit = RememberedFiles()
   /// Files for which it was reported that their names are those of unfinished files.
@@ -77,6 +78,7 @@ actor WatchFeed {
       for (file, wait) in inbox.takeAgain() { settle(file.path, as: file.relative, after: wait) }
       kernel.read(hear)
       checkRoots()
+      for link in links.takeChanged() { settle(link.path, as: link.relative, after: settling.rest) }
       let rested = takeRested()
       if !rested.isEmpty { return rested }
       let hadListed = hasListed
@@ -90,7 +92,7 @@ actor WatchFeed {
   }
 
   private var timeToWait: Duration {
-    let dates = [settling.next, walkDue, rootsDue].compactMap { $0 }
+    let dates = [settling.next, links.next, walkDue, rootsDue].compactMap { $0 }
     return max(.zero, ContinuousClock.now.duration(to: dates.min()!))
   }
 }
@@ -143,6 +145,7 @@ extension WatchFeed {
   private func settle(
     _ path: BytePath, as relative: BytePath, _ notices: Settling.Notices = .none, after wait: Duration
   ) {
+    links.note(path, as: relative)
     var status = stat()
     // The object is a folder or a pipe, or does not exist any more.
     guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
@@ -228,19 +231,13 @@ extension WatchFeed {
   }
 
   private func noteRefused() {
-    let (count, number) = folders.takeRefused()
-    if count == 0 { return }
+    let (count, reason) = folders.takeRefused()
+    if count == 0 && !links.isIncomplete { return }
     let interval = options.rescan ?? Self.walkInterval
-    let limit =
-      switch number {
-      case ENOSPC: "fs.inotify.max_user_watches is too low"
-      case ENOTSUP: "this system does not tell what changes in them"
-      default: String(cString: strerror(number))
-      }
-    if !hasToldLimit {
+    if !hasToldLimit, count > 0 {
       hasToldLimit = true
       report.notice(
-        "\(Quantity.plural(count, "folder")) cannot be watched: \(limit). All is looked at every \(Quantity.text(interval))"
+        "\(Quantity.plural(count, "folder")) cannot be watched: \(reason). All is looked at every \(Quantity.text(interval))"
       )
     }
     walkDue = min(walkDue ?? .now + interval, .now + interval)
@@ -249,6 +246,7 @@ extension WatchFeed {
   private func take(_ event: TreeEvent, tells: Bool) -> TreeItem? {
     switch event {
     case .file(let item):
+      if !item.isOnlyName { links.note(item.path, as: item.relative) }
       if settling.contains(item.path) || isInTheMaking(item.path) { return nil }
       // A file in progress may be an earlier one, from before its folder was moved, so it is checked again.
       if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
@@ -256,10 +254,14 @@ extension WatchFeed {
     case .skipped(let path, let reason) where tells:
       counters.filesLeftOut.add(1, ordering: .relaxed)
       report.leftOut(path, reason: reason)
-    case .failed(let path, let message) where tells:
-      counters.notFound()
-      report.failed(path, message)
-    case .skipped, .failed: break
+    case .failed(let path, let message):
+      // The target of a link may appear later.
+      if let place = folders.place(of: path) { links.note(path, as: place.relative) }
+      if tells {
+        counters.notFound()
+        report.failed(path, message)
+      }
+    case .skipped: break
     }
     return nil
   }

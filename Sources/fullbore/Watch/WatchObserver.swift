@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
+import Platform
 
 /// Reports the results of uploads, and tells the feed which files to offer again. In a watch, a file that changes while
 /// it is read is not a failure.
@@ -62,8 +63,9 @@ final class WatchObserver: UploadObserver {
 extension UploadError {
   /// The file is not the one that was found, or has changed since, so it is checked again.
   fileprivate var isOfMovingSource: Bool {
-    guard side == .source, let code = (cause as? BlobError)?.code else { return false }
-    return [.changed, .truncated, .notFound, .invalidated].contains(code)
+    guard side == .source, let error = cause as? BlobError else { return false }
+    // EAGAIN: another program holds a lease on the file.
+    return [.changed, .truncated, .notFound, .invalidated].contains(error.code) || error.errno == EAGAIN
   }
 
   fileprivate var isOfFile: Bool { side == .file || side == .source }

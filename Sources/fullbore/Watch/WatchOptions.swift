@@ -53,10 +53,10 @@ struct WatchOptions: Sendable {
     left alone for the time of --settle. Where the system does not tell who has a file open, as of other users' files and
     on network drives, it waits until it is closed, or was left alone for a minute; for 15 minutes where it was seen to
     be written and not to be closed. Of a file with several names (hard links) the system tells only the one that a
-    program uses: the others are sent when all is looked at, as --rescan does. On macOS, all is looked at once a minute,
-    or as often as --rescan says, because the system does not tell what changes. What is renamed is sent under its new
-    name; what is deleted stays at the destination. A file whose name says that a program is still making it is left out
-    until it is renamed, and named with
+    program uses: the others are sent when all is looked at, as --rescan does. What a symbolic link leads to is looked at
+    every 10 seconds. On macOS, all is looked at once a minute, or as often as --rescan says, because the system does not
+    tell what changes. What is renamed is sent under its new name; what is deleted stays at the destination. A file whose
+    name says that a program is still making it is left out until it is renamed, and named with
     -v: one that ends in \(UnfinishedName.endings.joined(separator: " ")), begins with ~$, or is
     like rsync's .NAME.XXXXXX ('fullbore push' sends them). A file that has only grown replaces what this journal sent of
     it; one that changed otherwise needs --overwrite. A destination that is away is tried again.

@@ -31,6 +31,18 @@ final class WatchedFolders: Sendable {
 
   func place(of watch: Int32) -> Place? { state.withLock { $0.places[watch] } }
 
+  /// The place of a file or folder in a watched folder; nil: its folder is not watched.
+  func place(of path: BytePath) -> Place? {
+    // The path of a source may end with a slash.
+    let parent = path.bytes.dropLast(path.name.bytes.count)
+    return state.withLock { state in
+      let watch = state.watches[BytePath(parent)] ?? state.watches[BytePath(parent.dropLast())]
+      return watch.flatMap { state.places[$0] }.map {
+        Place(path: path, relative: $0.relative.appending(path.name))
+      }
+    }
+  }
+
   func contains(_ path: BytePath) -> Bool { state.withLock { $0.watches[path] != nil } }
 
   /// Call this before reading the folder, so that every change is either read or reported as an event.
@@ -72,11 +84,18 @@ final class WatchedFolders: Sendable {
     for watch in watches { kernel.remove(watch) }
   }
 
-  /// The number of folders that could not be watched since the last call, and the last error number.
-  func takeRefused() -> (count: Int, errno: Int32) {
-    state.withLock { state in
+  /// The number of folders that could not be watched since the last call, and the last reason.
+  func takeRefused() -> (count: Int, reason: String) {
+    let refused = state.withLock { state in
       defer { state.refused = (0, 0) }
       return state.refused
     }
+    let reason =
+      switch refused.errno {
+      case ENOSPC: "fs.inotify.max_user_watches is too low"
+      case ENOTSUP: "this system does not tell what changes in them"
+      default: String(cString: strerror(refused.errno))
+      }
+    return (refused.count, reason)
   }
 }

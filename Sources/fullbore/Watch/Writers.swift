@@ -11,9 +11,10 @@ enum Writers: Sendable {
   /// Checks the file at `path` now.
   init(of path: BytePath) {
     let descriptor = path.open(O_RDONLY | O_NONBLOCK)
-    // The error is reported when the file is read.
     if descriptor < 0 {
-      self = .none
+      // EAGAIN: a program with a lease on the file may have more to write. The kernel has now asked it to give the lease
+      // up. Another error is reported when the file is read.
+      self = errno == EAGAIN ? .some : .none
       return
     }
     defer { close(descriptor) }

@@ -13,10 +13,13 @@ public final class DavPeer: ProtocolPeer {
   /// - `tagsBeforeTime`: as with rclone, the ETag in the response to PUT is that of the file before its modification
   ///   time was set.
   /// - `heedsConditions`: `If-None-Match` and `Overwrite: F` protect existing files.
+  /// - `tellsProperties`: PROPFIND is supported.
   public init(
-    tagsBeforeTime: Bool = false, heedsConditions: Bool = true, refusing refusal: @escaping Refusal = { _ in nil }
+    tagsBeforeTime: Bool = false, heedsConditions: Bool = true, tellsProperties: Bool = true,
+    refusing refusal: @escaping Refusal = { _ in nil }
   ) {
-    let store = DavStore(tagsBeforeTime: tagsBeforeTime, heedsConditions: heedsConditions)
+    let store = DavStore(
+      tagsBeforeTime: tagsBeforeTime, heedsConditions: heedsConditions, tellsProperties: tellsProperties)
     self.store = store
     peer = HTTPPeer { request in refusal(request) ?? store.answer(request) }
   }

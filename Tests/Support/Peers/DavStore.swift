@@ -12,12 +12,17 @@ final class DavStore: Sendable {
 
   private let tagsBeforeTime: Bool
   private let heedsConditions: Bool
+  private let tellsProperties: Bool
 
   /// - `root`: the path of all names; "" or a path without a slash at its end.
   /// - `tagsBeforeTime`: the ETag in the response to PUT is that of the file before its modification time was set.
   /// - `heedsConditions`: `If-None-Match` and `Overwrite: F` protect existing files.
-  init(root: String = "", tagsBeforeTime: Bool = false, heedsConditions: Bool = true) {
+  /// - `tellsProperties`: PROPFIND is supported.
+  init(
+    root: String = "", tagsBeforeTime: Bool = false, heedsConditions: Bool = true, tellsProperties: Bool = true
+  ) {
     (self.root, self.tagsBeforeTime, self.heedsConditions) = (root, tagsBeforeTime, heedsConditions)
+    self.tellsProperties = tellsProperties
   }
 
   /// All names except those of temporary files.
@@ -36,8 +41,20 @@ final class DavStore: Sendable {
     switch request.method {
     case "OPTIONS": return .init(200, ["DAV": "1, 2"])
     case "GET", "HEAD":
-      guard let bytes = files[name] else { return .init(404) }
-      return .init(200, ["ETag": tag(bytes)], bytes)
+      if let bytes = files[name] { return .init(200, ["ETag": tag(bytes)], bytes) }
+      if name.isEmpty || !isFolder(name) { return .init(404) }
+      if !request.path.hasSuffix("/") { return .init(301, ["Location": request.path + "/"]) }
+      return .init(200, ["Content-Type": "text/html"], Array("a page".utf8))
+    case "PROPFIND":
+      if !tellsProperties { return .init(405) }
+      if files[name] == nil && !isFolder(name) { return .init(404) }
+      let type = files[name] == nil ? "<D:collection/>" : ""
+      return .init(
+        207, ["Content-Type": "application/xml"],
+        Array(
+          ("<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\"><D:response><D:href>\(request.path)</D:href><D:propstat>"
+            + "<D:prop><D:resourcetype>\(type)</D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>"
+            + "</D:response></D:multistatus>").utf8))
     case "PUT":
       if isFolder(name) { return .init(405) }
       if !hasParent(name) { return .init(409) }
@@ -62,12 +79,16 @@ final class DavStore: Sendable {
     }
   }
 
-  /// Stores `bytes` at `path`, as MOVE does.
+  /// Stores `bytes` at `path`, as MOVE does: it deletes a folder of that name with all that it contains.
   func publish(_ bytes: [UInt8], at path: String, overwrites: Bool) -> HTTPPeer.Reply {
     let target = name(path)
     if !hasParent(target) { return .init(409) }
     let old = files[target]
-    if old != nil, !overwrites, heedsConditions { return .init(412) }
+    if old != nil || isFolder(target), !overwrites, heedsConditions { return .init(412) }
+    if isFolder(target) {
+      folders.update { folders in folders = folders.filter { !$0.bytes.starts(with: target.bytes) } }
+      for name in files.all where name.bytes.starts(with: target.bytes + [UInt8(ascii: "/")]) { files.remove(name) }
+    }
     _ = files.publish(bytes, as: target, overwrites: true)
     return .init(old == nil ? 201 : 204)
   }

@@ -77,7 +77,17 @@ extension DavPlace {
 
   /// Queries the server for the file under the name.
   func look(for body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> NameInUse {
-    try await with.nameInUse(url, by: body, length: length, mayBeOurs: wasSentStraight)
+    let there: NameInUse
+    do throws(UploadError) {
+      there = try await with.nameInUse(url, by: body, length: length, mayBeOurs: wasSentStraight)
+    } catch {
+      // A folder may be answered with a page that lists it.
+      try await refuseFolder(explaining: error, with)
+      throw error
+    }
+    // Other servers refuse HEAD and GET for a folder.
+    if case .hidden(let error) = there { try await refuseFolder(explaining: error, with) }
+    return there
   }
 
   /// nil: the name is free, or has only a part of the file.
@@ -95,6 +105,7 @@ extension DavPlace {
   /// Called if the server reports that the name is taken. Success if the bytes are the same.
   func taken(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if let found = try await find(body, with) { return found }
+    try await refuseFolder(with)
     let message = "\(url): the server says that the name is taken, and nothing is there"
     throw isPlain
       ? UploadError(.resync, .file, message) : UploadError(.giveUp, .file, "\(message). \(Self.refusesSuchNames)")

@@ -1,12 +1,14 @@
 import BlobHTTP
 
 extension DavPlace {
-  /// MOVE of `temporary` to the file's own name. It may replace a file under the name if `overwrites` is set.
+  /// MOVE of `temporary` to the file's own name. It may replace a file under the name if `overwrites` is set, and never a
+  /// folder.
   ///
   /// Some servers decode `Destination` twice, and truncate the name at a character that starts a query: they would
   /// replace the file with the truncated name. A name with such characters is therefore first tried without replacing.
   /// If the server then reports that the name is taken, a file must exist there.
   func giveName(to temporary: HTTPURL, _ with: UploadContext) async throws(UploadError) {
+    if overwrites { try await refuseFolder(with) }
     if overwrites, !isPlain {
       do {
         return try await move(temporary, to: url, overwrites: false, with)

@@ -110,6 +110,9 @@ struct NextcloudChunks: Sendable {
   /// join.
   func assemble(asks: Bool, _ folders: DavFolders, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if asks, let whole = with.whole, let found = try await lookFor(whole, with) { return found }
+    if place.overwrites {
+      do throws(UploadError) { try await place.refuseFolder(with) } catch { throw await withdrawn(error, with) }
+    }
     var request = request("MOVE", folder.appending(pathBytes: ".file".utf8))
     request.headers["Overwrite"] = place.overwrites ? "T" : "F"
     request.headers[ModificationTime.field] = place.modified

@@ -55,6 +55,7 @@ public struct WebDAV: UploadProtocol {
     let place = DavPlace(target)
     try await folders.make(for: place, with)
     if let first { return .finished(try await publish(first.body, at: place, with)) }
+    if place.overwrites { try await place.refuseFolder(with) }
     if let chunks = NextcloudChunks(target) {
       // A chunk for a file whose folder is missing gets the same refusal as one for an expired upload.
       try await folders.make(target.url.folder, with)
