@@ -56,9 +56,11 @@ extension UploadDestination {
         guard error.recovery != .giveUp, retry != nil || ContinuousClock.now <= end,
           let wait = policy.delay(after: failures, asked: asked, using: &random)
         else {
-          var error = error.recovery == .giveUp ? error : error.after(failures: failures)
-          if error.side == .file { error.side = .destination }
-          throw error
+          var last = error.recovery == .giveUp ? error : error.after(failures: failures)
+          // The caller may go on without the response, or try again later.
+          last.recovery = error.recovery
+          if last.side == .file { last.side = .destination }
+          throw last
         }
         end += wait
         do { try await Task.sleep(for: wait) } catch { throw UploadError(.giveUp, .cancelled, "cancelled") }

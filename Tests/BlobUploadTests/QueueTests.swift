@@ -186,6 +186,7 @@ import Testing
     let script = Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") }
     var queue = desk.queue(script)
     queue.jobs = 4
+    queue.uploader.retry = RetryPolicy()
     let error = await #expect(throws: UploadError.self) { try await desk.run(queue, (0..<100).map { "\($0)" }) }
     #expect(error?.isUnreachable == true && error?.side == .destination)
     #expect(script.requests.count <= 8)

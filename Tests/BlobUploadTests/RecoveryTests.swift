@@ -194,7 +194,9 @@ import Testing
 
   @Test func aPlaceThatNeverAnsweredIsGivenUpSoon() async {
     let script = Script { _, _ throws(TransportError) in throw TransportError(.connect, "nobody listens") }
-    let error = await uploader(PlainPut(), script).failure()
+    var uploader = uploader(PlainPut(), script)
+    uploader.retry = RetryPolicy()
+    let error = await uploader.failure()
     #expect(error?.isUnreachable == true)
     #expect(error?.side == .destination)
     #expect(script.requests.count == 2)

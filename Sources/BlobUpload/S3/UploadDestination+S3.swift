@@ -6,11 +6,10 @@ extension UploadDestination {
   /// once, and a bucket in another region is found.
   ///
   /// - `prefix`: the folder in the bucket, as bytes; object names are appended after its last slash.
-  /// - Tries again twice if there is no response. Throws with side `.destination` if the server cannot be reached or
-  ///   rejects the request.
+  /// - `retry`: as for `discover`. Throws with side `.destination` if the server cannot be reached or rejects the request.
   public static func s3(
     _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
-    headers: HTTPHeaders = [:], over transport: any Transport
+    headers: HTTPHeaders = [:], retry: RetryPolicy? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     var address = address
     var moved = 0
@@ -19,7 +18,8 @@ extension UploadDestination {
       signer.move(to: address.region)
       do {
         return try await discover(
-          endpoint, speaking: uploadProtocol(address, signer, options), headers: headers, over: transport)
+          endpoint, speaking: uploadProtocol(address, signer, options), headers: headers, retry: retry,
+          over: transport)
       } catch {
         // A bucket has one region; a server that redirects again and again is not followed.
         guard moved < 2, let region = (error.cause as? S3OtherRegion)?.region, region != address.region else {
@@ -45,10 +45,11 @@ extension UploadDestination {
   /// ended are sent again according to its result.
   package static func s3Expected(
     _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
-    headers: HTTPHeaders = [:], over transport: any Transport
+    headers: HTTPHeaders = [:], retry: RetryPolicy? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     if address.isAmazon {
-      return try await s3(address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
+      return try await s3(
+        address, prefix: prefix, signer: signer, options: options, headers: headers, retry: retry, over: transport)
     }
     let endpoint = try url(of: address, prefix)
     signer.move(to: address.region)
@@ -57,7 +58,8 @@ extension UploadDestination {
       endpoint: endpoint, uploadProtocol: uploadProtocol, limits: uploadProtocol.limits, headers: headers)
     let question = DeferredProbe { [acquaintance = destination.acquaintance] () async throws(UploadError) in
       do throws(UploadError) {
-        _ = try await s3(address, prefix: prefix, signer: signer, options: options, headers: headers, over: transport)
+        _ = try await s3(
+          address, prefix: prefix, signer: signer, options: options, headers: headers, retry: retry, over: transport)
         acquaintance.noteAnswer()
       } catch {
         // A missing response is no rejection: the results of the uploads say more.

@@ -36,7 +36,7 @@ extension Reached {
     let access = try Self.access { () throws(UsageError) in try S3Access(bucket: s3.bucket, connection.s3) }
     self.destination = try await UploadDestination.s3Expected(
       access.address, prefix: s3.prefix, signer: access.signer, options: connection.s3.objects(checksum),
-      headers: headers, over: transport)
+      headers: headers, retry: connection.retryFirst, over: transport)
     self.s3 = access.place(connection.s3)
   }
 
@@ -65,7 +65,7 @@ extension Reached {
     )
     destination = try await UploadDestination.s3(
       access.address, prefix: kept.s3Prefix ?? [], signer: access.signer, options: options.objects(checksum),
-      headers: headers, over: transport)
+      headers: headers, retry: connection.retryFirst, over: transport)
     s3 = access.place(options)
   }
 
