@@ -25,7 +25,7 @@ public protocol ByteDelivery: Sendable {
 /// once more and dropped, which is slow but costs no memory. So the delivery of a released reader is kept for the next
 /// reader, which goes on with it if it begins where the earlier one stopped, or within the up to 64 KiB that the earlier one
 /// has read in all, and the version is still the same. It is stopped when this value and its copies are released, when 32
-/// others are kept, or when another delivery has waited for its first byte for 10 s.
+/// others are kept, or when a reader of another source has waited for a piece for 10 s.
 public struct DeliveredSource: BlobSource {
   private let delivery: any ByteDelivery
   private let capacity: Int
@@ -75,6 +75,7 @@ public struct DeliveredSource: BlobSource {
         return false
       }
     } end: { failure in
+      if failure != nil { pulse.hasFailed.store(true, ordering: .relaxed) }
       start.update { $0.end(failure) }
       if let failure { pipe.fail(failure) } else { pipe.finish() }
     }
@@ -83,6 +84,9 @@ public struct DeliveredSource: BlobSource {
     try pulse.whileWaiting { () throws(BlobError) in try waitForStart(start, offset, cancel) }
     return try DeliveredReader(KeptDeliveries.Kept(delivery: running, offset: offset), at: offset, self, cancel)
   }
+
+  /// Stops the delivery that is kept for the next reader.
+  public func closeUntilNeeded() { owner.release() }
 
   private func waitForStart(_ start: Monitor<Start>, _ offset: Int64, _ cancel: Cancellation) throws(BlobError) {
     try cancel.whileWaiting(wakeUp: { start.update { _ in } }) { () throws(BlobError) in
@@ -172,7 +176,7 @@ private final class DeliveredReader: BlobReader {
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    guard let reader else { throw BlobError(.invalidated, "read \(source.name): its delivery has failed") }
+    guard let reader else { throw failed }
     var count = min(buffer.count, ahead.count)
     if count > 0 {
       buffer.copyBytes(from: ahead.prefix(count))
@@ -197,5 +201,10 @@ private final class DeliveredReader: BlobReader {
 
   func fileRegion() -> FileRegion? { nil }
 
-  func finish() throws(BlobError) { try source.check(info, cancel) }
+  func finish() throws(BlobError) {
+    if reader == nil { throw failed }
+    try source.check(info, cancel)
+  }
+
+  private var failed: BlobError { BlobError(.invalidated, "read \(source.name): its delivery has failed") }
 }

@@ -9,6 +9,8 @@ final class RunningDelivery: Sendable {
     let pieces = Atomic(0)
     /// A thread waits for the next piece.
     let isAwaited = Atomic(false)
+    /// The delivery has ended with an error.
+    let hasFailed = Atomic(false)
 
     func whileWaiting<Result>(_ body: () throws(BlobError) -> Result) throws(BlobError) -> Result {
       isAwaited.store(true, ordering: .relaxed)
@@ -62,19 +64,21 @@ final class KeptDeliveries: Sendable {
 
     init(_ deliveries: KeptDeliveries) { self.deliveries = deliveries }
 
-    deinit { deliveries.release { $0.owner == ObjectIdentifier(self) } }
+    deinit { release() }
+
+    func release() { _ = deliveries.release { $0.owner == ObjectIdentifier(self) } }
 
     /// Keeps a delivery for the next reader, instead of the one that was kept before.
     func keep(_ kept: Kept) {
       deliveries.keep(kept, ObjectIdentifier(self))
     }
 
-    /// Takes the kept delivery. nil: there is none from which `offset` of this version can be read, and what was kept is
-    /// released.
+    /// Takes the kept delivery. nil: there is none from which `offset` of this version can be read, or it has failed
+    /// meanwhile; what was kept is released.
     func take(at offset: Int64, _ info: BlobInfo) -> Kept? {
       let kept = deliveries.release { $0.owner == ObjectIdentifier(self) }.first
       guard var kept, kept.offsets.contains(offset), kept.delivery.info.validator == info.validator,
-        kept.delivery.info.length == info.length
+        kept.delivery.info.length == info.length, !kept.delivery.pulse.hasFailed.load(ordering: .relaxed)
       else { return nil }
       kept.before.removeFirst(Int(offset - kept.offsets.lowerBound))
       return kept

@@ -14,14 +14,15 @@ package struct PagedItems<Item: Sendable>: AsyncSequence, Sendable {
 
   package struct Iterator: AsyncIteratorProtocol {
     fileprivate let pages: Pages
-    private var page: ArraySlice<Item> = []
+    /// The last item comes next, so that an item that was returned is not kept with the page.
+    private var page: [Item] = []
 
     fileprivate init(pages: Pages) { self.pages = pages }
 
     package mutating func next() async throws(BlobError) -> Item? {
       if Task.isCancelled { throw BlobError(.cancelled, "list photos: cancelled") }
-      if page.isEmpty { page = try await pages.next()[...] }
-      return page.popFirst()
+      if page.isEmpty { page = try await pages.next().reversed() }
+      return page.popLast()
     }
 
     package mutating func next(isolation actor: isolated (any Actor)?) async throws(BlobError) -> Item? {

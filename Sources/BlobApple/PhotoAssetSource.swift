@@ -46,6 +46,8 @@
     public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
       try source.open(at: offset, cancel)
     }
+
+    public func closeUntilNeeded() { source.closeUntilNeeded() }
   }
 
   /// PhotoKit's part of it. Everything that can be decided without PhotoKit is decided elsewhere.

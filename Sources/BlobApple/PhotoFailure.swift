@@ -21,7 +21,8 @@ enum PhotoFailure {
     switch code {
     // An internal error, which is also reported of downloads that break off.
     case -1: return error(.invalidated, " (\(domain) \(code))")
-    case 3072: return error(.cancelled, "")
+    // Cancelled by the system: nobody reads what this process has cancelled.
+    case 3072: return error(.invalidated, "")
     case 3114, 3142, 3143, 3301: return error(.invalidated, "")
     case 3164: return error(.io, ". The original is in iCloud: allow network access, or download it first")
     // The download from iCloud broke off.

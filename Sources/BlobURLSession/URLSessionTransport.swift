@@ -35,7 +35,11 @@ public struct URLSessionTransport: Transport {
     }
     var converted = URLRequest(url: url)
     converted.httpMethod = request.method
-    for (name, value) in request.headers.fields { converted.addValue(value, forHTTPHeaderField: name) }
+    // URLSession manages `Connection` itself, and the other field asks for something only together with that.
+    for (name, value) in request.headers.fields
+    where !name.isSameField("Connection") && !name.isSameField("Upload-Interim") {
+      converted.addValue(value, forHTTPHeaderField: name)
+    }
     return try await send(converted, named: "\(request.method) \(request.url)", body: body, on)
   }
 

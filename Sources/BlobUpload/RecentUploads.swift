@@ -33,6 +33,8 @@ final class RecentUploads: Sendable {
   }
 
   func add(_ work: UploadQueue.Claimed, _ id: Int64, _ location: String?) {
+    // 256 open files may be more than the process may have.
+    work.item.source.closeUntilNeeded()
     guard let detector else { return }
     let isAlone = detector.hasDoubts && detector.mixesResponses(at: endpoint)
     let upload = Upload(work: work, id: id, location: location, isAlone: isAlone)

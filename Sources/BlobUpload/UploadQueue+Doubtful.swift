@@ -5,12 +5,30 @@ extension UploadQueue {
   /// Looks for the doubtful uploads at the server, and sends again those that it does not have. Returns the error after
   /// which no other item can succeed; nil: continue.
   func sendDoubtful(_ engine: UploadEngine, _ observer: some UploadObserver) async -> UploadError? {
-    for upload in recent.takeDoubtful() {
+    let doubtful = recent.takeDoubtful()
+    for (index, upload) in doubtful.enumerated() {
       if await isStored(upload) { continue }
+      if Task.isCancelled {
+        forget(doubtful[index...])
+        return nil
+      }
       recent.noteLoss()
-      if let error = await sendAgain(upload, engine, observer) { return error }
+      if let error = await sendAgain(upload, engine, observer) {
+        forget(doubtful[(index + 1)...])
+        return error
+      }
     }
     return nil
+  }
+
+  /// Called in place of `sendDoubtful` if the queue ends early: the next run sends the doubtful uploads again.
+  func forgetDoubtful() { forget(recent.takeDoubtful()[...]) }
+
+  private func forget(_ uploads: ArraySlice<RecentUploads.Upload>) {
+    for upload in uploads {
+      journal.restarted(upload.id)
+      journal.released(upload.id)
+    }
   }
 
   private func isStored(_ upload: RecentUploads.Upload) async -> Bool {
@@ -30,7 +48,8 @@ extension UploadQueue {
       case .missing: return false
       }
     } catch {
-      return isBelieved
+      // It is sent again, and that reports why the server does not answer.
+      return false
     }
   }
 

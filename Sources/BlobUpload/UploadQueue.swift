@@ -100,7 +100,11 @@ public struct UploadQueue: Sendable {
       for await _ in group where fatal.error != nil { group.cancelAll() }
       withExtendedLifetime(executor) {}
     }
-    if fatal.error == nil, !Task.isCancelled, let error = await sendDoubtful(engine, observer) { stop(error) }
+    if fatal.error != nil || Task.isCancelled {
+      forgetDoubtful()
+    } else if let error = await sendDoubtful(engine, observer) {
+      stop(error)
+    }
     if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
     try await flush()
     // Losing this value is harmless: the next run measures again.

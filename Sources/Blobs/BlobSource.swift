@@ -13,6 +13,14 @@ public protocol BlobSource: Sendable {
   /// Opens a reader whose first byte is the one at `offset`, counted from 0. A reader opened at the end returns no
   /// bytes; an offset past the end throws `.outOfRange`. `cancel` also interrupts an open that blocks.
   func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader
+
+  /// Called when the source was read and is only kept in case it must be read again: it should close what it holds open
+  /// between two readers, and can still be opened. On any thread; it does not block. The default does nothing.
+  func closeUntilNeeded()
+}
+
+extension BlobSource {
+  public func closeUntilNeeded() {}
 }
 
 /// How a source may be opened.

@@ -64,7 +64,7 @@ struct AssetPlanTests {
   @Test(
     arguments: [
       (3169, BlobError.Code.invalidated), (3301, .invalidated), (3303, .notFound), (3311, .permission),
-      (3072, .cancelled),
+      (3072, .invalidated),
       (3302, .changed), (3164, .io), (4711, .io),
     ])
   func errorsOfPhotoKitSayWhatToDo(_ code: Int, _ expected: BlobError.Code) {

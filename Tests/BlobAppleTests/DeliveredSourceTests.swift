@@ -112,6 +112,16 @@ struct DeliveredSourceTests {
     #expect(delivery.state.withLock { $0.begun } == 2)
   }
 
+  /// PhotoKit's connection may break while the app is suspended.
+  @Test func aKeptDeliveryThatHasFailedIsNotReadOn() throws {
+    let delivery = FakeDelivery(PatternSource(length: 1 << 20))
+    let source = DeliveredSource(delivery, name: "a film", KeptDeliveries())
+    _ = try read(source, from: 0, 100_000)
+    delivery.state.withLock { $0.end }?(BlobError(.io, "the connection broke"))
+    #expect(try read(source, from: 100_000, 1000) == delivery.pattern.bytes(at: 100_000, count: 1000))
+    #expect(delivery.state.withLock { $0.begun } == 2)
+  }
+
   @Test func aKeptDeliveryIsStoppedWithItsSource() throws {
     let delivery = FakeDelivery(PatternSource(length: 1 << 20))
     var source: DeliveredSource? = DeliveredSource(delivery, name: "a photo", KeptDeliveries())

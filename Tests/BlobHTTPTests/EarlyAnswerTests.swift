@@ -46,8 +46,9 @@ import Testing
       }
     }
 
-    /// The system has taken the whole body, but the server has not received it.
-    @Test(arguments: [Route.all[0], Route.all[1], Route.all[4]])
+    /// The system has taken the whole body, but the server has not received it. With TLS, a program between them would
+    /// receive it at once in this test.
+    @Test(arguments: Route.all.filter { $0.hops == 1 })
     func aSuccessBeforeTheBodyHasArrivedIsNotBelieved(_ route: Route) async throws {
       let line = try Line(route, ScriptedPeer([.readHead, answer("201 Early"), .hold]))
       let error = await failure { () async throws(TransportError) in try await line.send(1 << 20) }

@@ -17,8 +17,7 @@ import Synchronization
 /// the foreground and `uploads` is not empty, and for sources that are slow in their middle after a launch, as films of the
 /// photo library are, with a `BGProcessingTask`. This class asks for neither.
 ///
-/// All methods may be called on any thread. Sources are read on threads of the uploader, and each running upload keeps its
-/// reader from one piece to the next.
+/// All methods may be called on any thread. Sources are read on threads of the uploader, and are opened for each piece.
 public final class BackgroundUploader: Sendable {
   /// The usual bound of the spool: 256 MiB.
   public static let usualSpool: Int64 = 256 << 20

@@ -152,7 +152,9 @@
       httpMethod = request.method
       httpShouldHandleCookies = false
       // The system sets the length of a file.
-      for (name, value) in request.headers.fields where !name.isSameField("Content-Length") {
+      // URLSession manages the first two itself, and the last one asks for something only together with `Connection`.
+      let reserved = ["Content-Length", "Connection", "Upload-Interim"]
+      for (name, value) in request.headers.fields where !reserved.contains(where: { name.isSameField($0) }) {
         addValue(value, forHTTPHeaderField: name)
       }
     }

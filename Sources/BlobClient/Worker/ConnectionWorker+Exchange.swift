@@ -39,7 +39,7 @@ extension ConnectionWorker {
   private func talk(_ transfer: Transfer, _ head: Int, by relay: Proxy?) throws(TransportError) -> HTTPResponse? {
     let request = transfer.request
     let isSmall = transfer.hasSmallBody
-    var talk = HTTP1Exchange(wire: kept!.wire, head: head)
+    var talk = HTTP1Exchange(kept!, head: head)
     takenBuffer = 0
     defer { giveBackPiece() }
     if isSmall {
@@ -244,7 +244,7 @@ extension ConnectionWorker {
         used += count
         isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         if isTaken, talk.frame.isInHead, let head = transfer.head.final {
-          try checkHasArrived(talk.wire, head, transfer)
+          try checkHasArrived(talk, head, transfer)
           if !talk.frame.begin(head, to: transfer.job.request.method) { throw notHTTP(transfer) }
         }
       }

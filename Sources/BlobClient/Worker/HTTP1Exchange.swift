@@ -3,6 +3,8 @@ import BlobHTTP
 /// The progress of an exchange.
 struct HTTP1Exchange {
   let wire: Connection
+  /// No request was sent over the connection before, so no response can be one to an earlier request.
+  let isFirst: Bool
   /// Length of the request's head in bytes.
   let head: Int
   /// Bytes to send from `small`: the head, and a small body.
@@ -23,8 +25,9 @@ struct HTTP1Exchange {
   /// The response is awaited in the `recv` call itself.
   var waits = false
 
-  init(wire: Connection, head: Int) {
-    self.wire = wire
+  init(_ connection: ConnectionWorker.IdleConnection, head: Int) {
+    wire = connection.wire
+    isFirst = connection.exchanges == 0
     self.head = head
     size = head
   }

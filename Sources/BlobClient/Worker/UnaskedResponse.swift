@@ -21,9 +21,9 @@ extension ConnectionWorker {
   /// Throws if `head` is a success that was sent before the server had received the whole request. A segment with a
   /// response acknowledges the request that it responds to, so the response belongs to an earlier request, or the server
   /// does not have the body. A connection through a proxy acknowledges what the proxy has received.
-  func checkHasArrived(_ wire: Connection, _ head: HTTPHead, _ transfer: Transfer) throws(TransportError) {
-    guard transfer.job.body != nil, 200..<300 ~= head.status, Socket.hasUnacknowledged(wire.socket) else { return }
-    pool.habits.noteMixedResponses(transfer.request.url)
+  func checkHasArrived(_ talk: HTTP1Exchange, _ head: HTTPHead, _ transfer: Transfer) throws(TransportError) {
+    guard transfer.job.body != nil, 200..<300 ~= head.status, Socket.hasUnacknowledged(talk.wire.socket) else { return }
+    if !talk.isFirst { pool.habits.noteMixedResponses(transfer.request.url) }
     throw TransportError(
       .broken,
       "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent, before the "

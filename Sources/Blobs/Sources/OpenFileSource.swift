@@ -35,6 +35,9 @@ public struct OpenFileSource: BlobSource {
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     try FileReader(holder.file(cancel), at: offset)
   }
+
+  /// Closes the file, unless a reader uses it.
+  public func closeUntilNeeded() { holder.close() }
 }
 
 private final class Holder: Sendable {
@@ -71,6 +74,12 @@ private final class Holder: Sendable {
       held = opened
       return opened
     }
+  }
+
+  func close() {
+    // The file is closed outside the lock.
+    let file = held.withLock { $0.take() }
+    withExtendedLifetime(file) {}
   }
 
   private func search(_ cancel: Cancellation) throws(BlobError) -> OpenFile {

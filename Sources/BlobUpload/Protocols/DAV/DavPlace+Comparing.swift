@@ -85,8 +85,13 @@ extension DavPlace {
       try await refuseFolder(explaining: error, with)
       throw error
     }
+    switch there {
     // Other servers refuse HEAD and GET for a folder.
-    if case .hidden(let error) = there { try await refuseFolder(explaining: error, with) }
+    case .hidden(let error): try await refuseFolder(explaining: error, with)
+    // Nextcloud answers GET of a folder with no bytes.
+    case .sameBytes where (length ?? 0) == 0: try await refuseKnownFolder(with)
+    default: break
+    }
     return there
   }
 
@@ -105,9 +110,13 @@ extension DavPlace {
   /// Called if the server reports that the name is taken. Success if the bytes are the same.
   func taken(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if let found = try await find(body, with) { return found }
-    try await refuseFolder(with)
+    try await refuseKnownFolder(with)
+    throw takenByNothing
+  }
+
+  var takenByNothing: UploadError {
     let message = "\(url): the server says that the name is taken, and nothing is there"
-    throw isPlain
+    return isPlain
       ? UploadError(.resync, .file, message) : UploadError(.giveUp, .file, "\(message). \(Self.refusesSuchNames)")
   }
 }

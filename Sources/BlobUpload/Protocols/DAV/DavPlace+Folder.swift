@@ -1,44 +1,82 @@
 import BlobHTTP
 import Blobs
 
+/// What a WebDAV server has under a name.
+enum DavResource {
+  case nothing, file, folder
+}
+
 // A folder that has the name of the file.
 extension DavPlace {
   /// Throws if a folder has the name: MOVE with `Overwrite: T` would delete it with all that it contains. RFC 4918 §9.9.3.
-  func refuseFolder(_ with: UploadContext) async throws(UploadError) {
-    guard try await isFolder(with) else { return }
-    throw UploadError(
+  /// Also throws if the server does not tell a file from a folder. Returns whether a file has the name.
+  ///
+  /// A folder that another client puts in the place of a file between this call and the MOVE is not noticed: WebDAV has
+  /// no condition for it.
+  @discardableResult
+  func refuseFolder(_ with: UploadContext) async throws(UploadError) -> Bool {
+    switch try await resource(with) {
+    case .nothing: return false
+    case .file: return true
+    case .folder: throw refusedFolder
+    }
+  }
+
+  /// Throws if a folder has the name, and this may be the reason for `error`, which is final.
+  func refuseFolder(explaining error: UploadError, _ with: UploadContext) async throws(UploadError) {
+    if error.recovery != .giveUp || error.side == .cancelled { return }
+    // 401, 407, 421: the server refuses every request.
+    if let status = error.status, [401, 407, 421].contains(status) { return }
+    try await refuseKnownFolder(with)
+  }
+
+  /// Throws if the server says that a folder has the name.
+  func refuseKnownFolder(_ with: UploadContext) async throws(UploadError) {
+    // If the query fails, the caller has another error to report, or goes on.
+    if case .folder? = try? await resource(with) { throw refusedFolder }
+  }
+
+  private var refusedFolder: UploadError {
+    UploadError(
       .giveUp, .file,
       "\(url): a folder has that name, and no file replaces a folder. To send into it, end the destination with a slash; "
         + "otherwise send the file under another name, with --name or --layout")
   }
 
-  /// Like `refuseFolder`, if a folder of the name may be the reason for `error`, which is final.
-  func refuseFolder(explaining error: UploadError, _ with: UploadContext) async throws(UploadError) {
-    if error.recovery != .giveUp || error.side == .cancelled { return }
-    // 401, 407, 421: the server refuses every request.
-    if let status = error.status, [401, 407, 421].contains(status) { return }
-    try await refuseFolder(with)
-  }
-
-  /// PROPFIND. A server that refuses it, as nginx does, is queried with HEAD: nginx redirects a folder's name to the one
-  /// with a slash.
-  private func isFolder(_ with: UploadContext) async throws(UploadError) -> Bool {
+  /// PROPFIND. A server that refuses it, as nginx does, is queried with HEAD.
+  private func resource(_ with: UploadContext) async throws(UploadError) -> DavResource {
     var request = HTTPRequest("PROPFIND", url, ["Depth": "0"])
     let response = try await with.send(following: &request)
     if let type = response.status == 207 ? XMLTree(response.body)?.resourceType : nil {
-      return type["collection"] != nil
+      return type["collection"] == nil ? .file : .folder
     }
-    if [404, 410].contains(response.status) { return false }
+    if [404, 410].contains(response.status) { return .nothing }
     let refusal = UploadError(request, response)
-    if case .retry = refusal.recovery { throw refusal }
+    // Some servers answer 500 to methods that they do not know.
+    if case .retry = refusal.recovery, response.status != 500 { throw refusal }
     if response.refusesAll { throw refusal }
-    request = HTTPRequest("HEAD", url)
-    let there = try await with.send(following: &request)
-    let error = UploadError(request, there)
-    if !there.isSuccess, case .retry = error.recovery { throw error }
-    // Apache and Nextcloud name a folder's media type so.
-    let isOfFolder = there.headers["Content-Type"]?.lowercased().hasPrefix("httpd/unix-directory") == true
-    return there.isSuccess && isOfFolder || request.url.path.hasSuffix("/") && !url.path.hasSuffix("/")
+    return try await resourceByHead(with)
+  }
+
+  private func resourceByHead(_ with: UploadContext) async throws(UploadError) -> DavResource {
+    var request = HTTPRequest("HEAD", url)
+    let response = try await with.send(following: &request)
+    // nginx redirects a folder's name to the one with a slash. Apache and Nextcloud name a folder's media type so.
+    if request.url.path.hasSuffix("/") && !url.path.hasSuffix("/")
+      || response.headers["Content-Type"]?.lowercased().hasPrefix("httpd/unix-directory") == true
+    {
+      return .folder
+    }
+    if [404, 410].contains(response.status) { return .nothing }
+    // A page that lists a folder has neither field.
+    let isFile = response.headers["ETag"] != nil || response.headers["Last-Modified"] != nil
+    if response.isSuccess, isFile { return .file }
+    let error = UploadError(request, response)
+    if !response.isSuccess, case .retry = error.recovery { throw error }
+    throw UploadError(
+      .giveUp, .file,
+      "\(url): whether a file or a folder has that name is not known, since the server does not tell by PROPFIND, and answers "
+        + "\(response.status) to HEAD. Nothing is replaced, since a folder would be lost with all that it contains")
   }
 }
 

@@ -110,11 +110,14 @@ struct NextcloudChunks: Sendable {
   /// join.
   func assemble(asks: Bool, _ folders: DavFolders, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if asks, let whole = with.whole, let found = try await lookFor(whole, with) { return found }
+    var replacesFile = false
     if place.overwrites {
-      do throws(UploadError) { try await place.refuseFolder(with) } catch { throw await withdrawn(error, with) }
+      do throws(UploadError) { replacesFile = try await place.refuseFolder(with) } catch {
+        throw await withdrawn(error, with)
+      }
     }
     var request = request("MOVE", folder.appending(pathBytes: ".file".utf8))
-    request.headers["Overwrite"] = place.overwrites ? "T" : "F"
+    request.headers["Overwrite"] = replacesFile ? "T" : "F"
     request.headers[ModificationTime.field] = place.modified
     let response = try await with.send(following: &request)
     guard response.saysStored else {
