@@ -30,15 +30,8 @@ public struct URLSessionTransport: Transport {
   ) async throws(TransportError) -> HTTPResponse {
     let request = try await prepared(request, on)
     if let problem = request.problem(with: body) { throw problem }
-    guard let url = URL(string: request.url.strict.text) else {
+    guard let converted = URLRequest(request) else {
       throw TransportError(.badRequest, "\(request.method) \(request.url): not a URL to Foundation")
-    }
-    var converted = URLRequest(url: url)
-    converted.httpMethod = request.method
-    // URLSession manages `Connection` itself, and the other field asks for something only together with that.
-    for (name, value) in request.headers.fields
-    where !name.isSameField("Connection") && !name.isSameField("Upload-Interim") {
-      converted.addValue(value, forHTTPHeaderField: name)
     }
     return try await send(converted, named: "\(request.method) \(request.url)", body: body, on)
   }

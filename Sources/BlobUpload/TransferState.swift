@@ -29,7 +29,7 @@ struct TransferState {
   func tookBody(_ count: Int64) -> Bool { attempted == .max ? count > 0 : count >= attempted }
 }
 
-/// What earlier runs have left of an upload.
+/// The session of an upload that an earlier run has begun, and the bytes that run has sent, as the journal has them.
 struct EarlierUpload: Sendable {
   /// nil: the server has no upload.
   var session: UploadSession?

@@ -48,7 +48,7 @@ extension UploadQueue {
       case .missing: return false
       }
     } catch {
-      // It is sent again, and that reports why the server does not answer.
+      // The caller sends the file again, and reports the error if the server does not answer that either.
       return false
     }
   }

@@ -50,11 +50,14 @@
     }
 
     func start(_ task: BackgroundTask) {
-      guard let request = URLRequest(task.request) else {
+      guard var request = URLRequest(task.request) else {
         let request = task.request
         let error = TransportError(.badRequest, "\(request.method) \(request.url): not a URL to Foundation")
         return receiver?.ended(task.label, .failed(error, resumeData: nil)) ?? ()
       }
+      request.httpShouldHandleCookies = false
+      // The system sets the length of a file.
+      request.setValue(nil, forHTTPHeaderField: "Content-Length")
       guard let file = task.body else { return begin(session?.downloadTask(with: request), task) }
       begin(session?.uploadTask(with: request, fromFile: URL(fileURLWithPath: file.description)), task)
     }
@@ -141,22 +144,6 @@
       // The system tells what a resumed task sends, not the length of the whole body. -1: it does not know.
       let unsent = task.countOfBytesExpectedToSend - task.countOfBytesSent
       return .response(HTTPResponse(head: head, body: content), unsent: max(0, unsent))
-    }
-  }
-
-  extension URLRequest {
-    /// nil: Foundation does not accept the URL.
-    fileprivate init?(_ request: HTTPRequest) {
-      guard let url = URL(string: request.url.strict.text) else { return nil }
-      self.init(url: url)
-      httpMethod = request.method
-      httpShouldHandleCookies = false
-      // The system sets the length of a file.
-      // URLSession manages the first two itself, and the last one asks for something only together with `Connection`.
-      let reserved = ["Content-Length", "Connection", "Upload-Interim"]
-      for (name, value) in request.headers.fields where !reserved.contains(where: { name.isSameField($0) }) {
-        addValue(value, forHTTPHeaderField: name)
-      }
     }
   }
 #endif

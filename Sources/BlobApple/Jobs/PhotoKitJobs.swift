@@ -1,5 +1,6 @@
 #if canImport(Photos)
   import BlobHTTP
+  import BlobURLSession
   import Blobs
   import Foundation
   import Photos
@@ -147,12 +148,7 @@
     }
 
     private static func urlRequest(_ request: HTTPRequest) throws(PhotoJobError) -> URLRequest {
-      guard let url = URL(string: request.url.strict.text) else {
-        throw PhotoJobError(.failed, "\(request.url) is no URL")
-      }
-      var made = URLRequest(url: url)
-      made.httpMethod = request.method
-      for field in request.headers.fields { made.addValue(field.value, forHTTPHeaderField: field.name) }
+      guard let made = URLRequest(request) else { throw PhotoJobError(.failed, "\(request.url) is no URL") }
       return made
     }
   }

@@ -1,7 +1,8 @@
 import BlobHTTP
 import Synchronization
 
-/// What servers do with connections on which no request is waiting for a response. Any thread may use it.
+/// The servers that were seen to close idle connections as requests arrive, or to answer a request twice. A worker asks
+/// before it reuses a connection. Any thread may use it.
 final class ServerHabits: Sendable {
   private let closing = Origins()
   private let mixing = Origins()

@@ -27,7 +27,8 @@ enum Connection {
     }
   }
 
-  /// What has arrived on a connection that no request is using. Leaves it to be received.
+  /// Tells, before a request reuses the connection, what the server has done since the last exchange. What has arrived is
+  /// left to be received.
   var idleState: IdleState {
     withUnsafeTemporaryAllocation(byteCount: UnaskedResponse.longest, alignment: 1) { room in
       let count: Int
@@ -145,7 +146,7 @@ enum Connection {
   }
 }
 
-/// What a server has done on a connection that no request is using.
+/// The state in which a worker finds a connection that no request has used for a while.
 enum IdleState {
   case quiet
   /// It has closed the connection in the ordinary way, or has sent something that is no response.

@@ -191,8 +191,8 @@ extension SQLiteBlobTable {
     return "\(rowPrefix)\(row)&name=\(name.percentEncoded)&named=\(percentEncoded(named.bytes))"
   }
 
-  /// What stays the same in the URL of a row with a name, made by `url(row:named:)`, when the row gets another number.
-  /// nil: `url` is not such a URL.
+  /// The URL of a row with a name, as `url(row:named:)` makes it, without the number of the row. It stays the same when the
+  /// database gives the row another number. nil: `url` is not such a URL.
   package static func withoutNumber(_ url: BytePath) -> [UInt8]? {
     let bytes = url.bytes
     guard bytes.starts(with: "sqlite:".utf8), let mark = bytes.firstRange(of: Array("&row=".utf8)) else { return nil }

@@ -70,7 +70,8 @@ final class PutAnswers: Sendable {
     return folder.looks.withLock { $0.contains(look) }
   }
 
-  /// What distinguishes the responses of different programs; never 0.
+  /// A hash of the fields in which the responses of the server differ from those of another program, such as a hotspot, that
+  /// responds in its place; never 0.
   private static func look(_ response: HTTPResponse) -> Int {
     var hasher = Hasher()
     hasher.combine(response.status)

@@ -16,12 +16,7 @@ import Testing
   func aFilmIsDeliveredOnceForAllItsPieces(_ uploadProtocol: BackgroundProtocol) async throws {
     let server = try ServedFolder()
     let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol)
-    let app = try await phone.launch()
-    let delivery = FakeDelivery(film, pieceSize: 10_000)
-    async let end = app.end(of: "film.mov")
-    try await app.add(DeliveredSource(delivery, name: "a film", capacity: 20_000), as: "film.mov")
-    #expect(await end.isFinished)
-    #expect(server.has("film.mov", film))
+    let delivery = try await uploaded(by: phone, to: server)
     #expect(phone.daemon.started.filter { $0.task.length > 0 }.count > 10)
     #expect(delivery.state.withLock { $0.begun } == 1)
     // Nothing holds the delivery when the upload has ended.
@@ -51,13 +46,19 @@ import Testing
       return isFirst.exchange(false, ordering: .relaxed) ? .breaksAfter(5000) : nil
     })
     let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
+    let delivery = try await uploaded(by: phone, to: server)
+    #expect(delivery.state.withLock { $0.begun } == 1)
+  }
+
+  /// The delivery of the film after its upload.
+  private func uploaded(by phone: Phone, to server: ServedFolder) async throws -> FakeDelivery {
     let app = try await phone.launch()
     let delivery = FakeDelivery(film, pieceSize: 10_000)
     async let end = app.end(of: "film.mov")
     try await app.add(DeliveredSource(delivery, name: "a film", capacity: 20_000), as: "film.mov")
     #expect(await end.isFinished)
     #expect(server.has("film.mov", film))
-    #expect(delivery.state.withLock { $0.begun } == 1)
+    return delivery
   }
 
   /// A photo that is edited, or made a favourite, while a piece of it waits at the system.

@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-/// What a WebDAV server has under a name.
+/// The answer of a WebDAV server to the question whether a name is that of a file or of a folder.
 enum DavResource {
   case nothing, file, folder
 }
