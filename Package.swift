@@ -47,6 +47,7 @@ let package = Package(
   targets: [
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
+    system("CQREncode", pkgConfig: "libqrencode", apt: "libqrencode-dev", brew: "qrencode"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CSSL", pkgConfig: "libssl", apt: "libssl-dev", brew: "openssl@3"),
     .systemLibrary(name: "CLinux"),
@@ -69,7 +70,9 @@ let package = Package(
       name: "BlobApple",
       dependencies: ["Blobs", "BlobHTTP", "BlobMedia", "BlobUpload", "BlobURLSession", "Platform"]),
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Platform"]),
-    .target(name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", tls, "Platform"]),
+    // A module of its own, because the compiler takes seconds for the files in it.
+    .target(name: "SharePage", resources: [.embedInCode("Page")]),
+    .target(name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "SharePage", tls, "Platform"]),
     .target(
       name: "BlobTesting",
       dependencies: [
@@ -79,7 +82,7 @@ let package = Package(
       name: "fullbore",
       dependencies: [
         "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer",
-        "Platform",
+        "CQREncode", "Platform",
       ]),
 
     .executableTarget(
@@ -154,7 +157,8 @@ let package = Package(
     .testTarget(
       name: "FullboreTests",
       dependencies: [
-        "fullbore", "Blobs", "BlobHTTP", "BlobClient", "BlobUpload", "BlobTesting", "TestSupport", "Platform",
+        "fullbore", "Blobs", "BlobHTTP", "BlobClient", "BlobServer", "BlobUpload", "BlobTesting", "TestSupport",
+        "Platform",
       ]),
     .testTarget(
       name: "EndToEndTests",

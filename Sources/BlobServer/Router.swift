@@ -8,7 +8,8 @@ enum Router {
       try service.hosts.check(request.headers, authority: target.authority, isHTTP11: request.isHTTP11)
       let method = method(of: request)
       if method == "OPTIONS" { return .reply(OptionsRoutes.reply(request.headers, service)) }
-      if let refusal = refusal(request, service.options) { return .reply(refusal) }
+      if let plan = SharePages.open(request.headers, method, target, service) { return plan }
+      if let refusal = service.access.refusal(method, target, request.headers) { return .reply(refusal) }
       if ["PUT", "POST", "PATCH"].contains(method) { try checkCoding(request.headers) }
       return try route(Call(request, method: method, target, service))
     } catch {
@@ -20,6 +21,7 @@ enum Router {
     if let name = call.target.uploadName {
       return try TusRoutes.isMeant(call) ? TusRoutes.plan(call, name) : IETFRoutes.plan(call, name)
     }
+    if let plan = try SharePages.plan(call) { return plan }
     let (path, isFolder) = try ServedPath.fromURL(call.target.path)
     if ["PUT", "POST"].contains(call.method), !call.options.isReadOnly {
       try PartialBody.refuseRanges(call.headers)
@@ -68,26 +70,6 @@ enum Router {
     let override = request.headers["X-HTTP-Method-Override"]
     return override == "PATCH" || override == "DELETE" ? override! : request.method
   }
-
-  private static func refusal(_ request: Request, _ options: ServerOptions) -> Reply? {
-    guard let token = options.token else { return nil }
-    let parts = request.headers["Authorization"]?.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1) ?? []
-    if parts.count == 2, Substring(parts[0]).isSameField("Bearer"), isSame(Substring(parts[1]).trimmed, token) {
-      return nil
-    }
-    return Reply(401, ["WWW-Authenticate": "Bearer realm=\"fullbore\""], text: "a valid Bearer token is required")
-  }
-
-  /// Compares in constant time, independent of the position of a wrong byte.
-  private static func isSame(_ given: String, _ wanted: String) -> Bool {
-    let given = Array(given.utf8)
-    let wanted = Array(wanted.utf8)
-    var difference = given.count ^ wanted.count
-    for index in given.indices where !wanted.isEmpty {
-      difference |= Int(given[index] ^ wanted[index % wanted.count])
-    }
-    return difference == 0
-  }
 }
 
 /// A request with its parsed target and the service, as passed to routes.
@@ -98,6 +80,8 @@ struct Call: Sendable {
   let service: Service
   var headers: HTTPHeaders { request.headers }
   var options: ServerOptions { service.options }
+  /// Who sends the request; nil: nobody asks for it.
+  var sender: Sender? { options.received == nil ? nil : request.sender }
 
   init(_ request: Request, method: String, _ target: RequestTarget, _ service: Service) {
     self.request = request
@@ -139,6 +123,18 @@ struct RequestTarget: Sendable {
     let depth = self.path.count { $0 == UInt8(ascii: "/") } - 1
     let reference = String(repeating: "../", count: max(0, depth)) + path.dropFirst()
     return reference.isEmpty ? "./" : reference
+  }
+
+  /// The value of a parameter in the query, decoded; nil: the query does not have it. Throws 400 if it has it twice.
+  func value(of name: String) throws(ServerError) -> [UInt8]? {
+    let key = "\(name)=".utf8
+    let values = query.split(separator: UInt8(ascii: "&")).filter { $0.starts(with: key) }
+    if values.count > 1 { throw ServerError(400, "the query has '\(name)' twice") }
+    guard let value = values.first else { return nil }
+    guard let decoded = PercentCoding.decode(value.dropFirst(key.count)) else {
+      throw ServerError(400, "a percent sign in the query is not followed by two hexadecimal digits")
+    }
+    return decoded
   }
 
   /// The id part of an upload's URL, `/.fullbore-upload/ID`; it is not validated. nil for other targets.

@@ -19,6 +19,8 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
   package static let storeName: BytePath = ".fullbore"
   /// The first component of an upload's URL; files cannot have this name.
   package static let uploadName: BytePath = ".fullbore-upload"
+  /// The first component of the URLs of the page for browsers; files cannot have this name.
+  package static let pageName: BytePath = ".fullbore-page"
 
   private init() {}
 
@@ -47,7 +49,7 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
     if part.count > 255 {
       throw ServerError(400, "a name may not be longer than 255 bytes, this one has \(part.count)")
     }
-    if name.isReserved { throw ServerError(403, "the name '\(name)' is kept for unfinished uploads") }
+    if name.isReserved { throw ServerError(403, "the name '\(name)' is kept for the server itself") }
     length += part.count + (components.isEmpty ? 0 : 1)
     components.append(name)
     if length > Self.longest { throw ServerError(414, "the path is longer than \(Self.longest) bytes") }
@@ -92,7 +94,7 @@ extension BytePath {
   /// Reserved names match in any case, because some file systems ignore case.
   fileprivate var isReserved: Bool {
     let lowered = BytePath(bytes.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 })
-    return lowered == ServedPath.storeName || lowered == ServedPath.uploadName
+    return [ServedPath.storeName, ServedPath.uploadName, ServedPath.pageName].contains(lowered)
   }
 }
 

@@ -75,6 +75,24 @@ public final class Server: Sendable {
 
   deinit { stop(grace: .zero) }
 
+  /// What the server does at this moment, and what it has done since it was started. Cheap; any thread may read it.
+  public var activity: Activity {
+    Activity(
+      requests: service.requests.load(ordering: .relaxed),
+      bytesReceived: service.bytesReceived.load(ordering: .relaxed),
+      filesSent: service.filesSent.load(ordering: .relaxed))
+  }
+
+  /// A snapshot of what the server does.
+  public struct Activity: Sendable {
+    /// Requests that were received, at least in part, and not answered yet.
+    public let requests: Int
+    /// Bytes that clients have sent, including the heads of their requests.
+    public let bytesReceived: Int64
+    /// Files, or ranges of files, that were sent to clients.
+    public let filesSent: Int
+  }
+
   /// The number of connections, including those about to be served.
   var connectionCount: Int { loops.reduce(0) { $0 + $1.connectionCount.load(ordering: .relaxed) } }
 

@@ -9,7 +9,8 @@ public struct ServerOptions: Sendable {
   public var address: String
   /// 0 selects a free port, which `Server.port` returns.
   public var port: UInt16
-  /// The token that every request must send as `Authorization: Bearer …`; nil: none is required. RFC 6750 §2.1.
+  /// The token that every request must send, as a Bearer token (RFC 6750 §2.1) or as the password of any user (RFC 7617);
+  /// nil: none is required.
   public var token: String?
   /// Certificate and key; nil: plain HTTP.
   public var tls: TLSFiles?
@@ -21,6 +22,10 @@ public struct ServerOptions: Sendable {
   public var maxTotal: Int64?
   /// Whether uploads and deletion are disabled.
   public var isReadOnly: Bool
+  /// What clients may read of the published files. Whoever sends a file learns in any case whether its name is taken.
+  public var reading: Reading
+  /// The page that browsers get at the URL of every folder; nil: they get a simple list with a form.
+  public var page: BrowserPage?
   /// Whether `DELETE` removes files.
   public var allowsDelete: Bool
   /// Web origins (`https://host:port`, or `*`) whose pages may use the server; empty: only its own.
@@ -41,11 +46,16 @@ public struct ServerOptions: Sendable {
   /// served one. On a thread of the server; must be short. nil: they are dropped.
   public var notice: (@Sendable (String) -> Void)?
 
+  /// Called with each file that was received completely and has its name, before its client is answered. On a thread of the
+  /// server; must be short. nil: nobody wants to know.
+  public var received: (@Sendable (ReceivedFile) -> Void)?
+
   /// Creates options. The properties say what each option does, and which value means no limit.
   public init(
     folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,
     tls: TLSFiles? = nil, expire: Duration = .seconds(24 * 3600), maxSize: Int64? = nil, maxTotal: Int64? = nil,
-    isReadOnly: Bool = false, allowsDelete: Bool = false, allowedOrigins: [String] = [], hosts: [String] = [],
+    isReadOnly: Bool = false, reading: Reading = .files, page: BrowserPage? = nil, allowsDelete: Bool = false,
+    allowedOrigins: [String] = [], hosts: [String] = [],
     idleTimeout: Duration = .seconds(60), headTimeout: Duration = .seconds(20), minimumRate: Int = 500,
     maxUnfinished: Int? = 10_000
   ) {
@@ -58,6 +68,8 @@ public struct ServerOptions: Sendable {
     self.maxSize = maxSize
     self.maxTotal = maxTotal
     self.isReadOnly = isReadOnly
+    self.reading = reading
+    self.page = page
     self.allowsDelete = allowsDelete
     self.allowedOrigins = allowedOrigins
     self.hosts = hosts
@@ -65,6 +77,34 @@ public struct ServerOptions: Sendable {
     self.headTimeout = headTimeout
     self.minimumRate = minimumRate
     self.maxUnfinished = maxUnfinished
+  }
+}
+
+extension ServerOptions {
+  /// What clients may read of the published files.
+  public enum Reading: Sendable {
+    /// Neither files nor the names in folders.
+    case nothing
+    /// Names, sizes and times, by lists of folders and by `HEAD`.
+    case names
+    /// Everything.
+    case files
+  }
+
+  /// The page with which a browser sends files and, as far as `reading` permits, lists and fetches them. It is a part of
+  /// the library, and has the protocols of other clients. Anyone may open it; it asks for the token, unless the fragment of
+  /// its URL (`#TOKEN`), which browsers send to no server, has it.
+  public struct BrowserPage: Sendable {
+    /// The receiver's name that the page shows, such as that of the folder.
+    public var name: String
+    /// When the server is going to end, in seconds since 1970; nil: this is not known.
+    public var end: Int64?
+
+    /// Creates a description of the page. `period`: how long the server runs from now on; nil: this is not known.
+    public init(name: String, runsFor period: Duration? = nil) {
+      self.name = name
+      end = period.map { (wallClock() / 1_000_000_000).addingClamped($0.components.seconds) }
+    }
   }
 }
 

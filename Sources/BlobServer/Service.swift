@@ -21,17 +21,23 @@ final class Service: Sendable {
   static let workerThreads = 8
   /// The number of requests that have not been answered yet.
   let requests = Atomic(0)
+  /// Bytes that clients have sent, and files or ranges of files that were sent to them, since the start.
+  let bytesReceived = Atomic<Int64>(0)
+  let filesSent = Atomic(0)
   let digests = KnownDigests()
   let hosts: HostRule
+  let access: Access
 
   init(_ options: ServerOptions, _ store: any UploadStore, _ hosts: HostRule) {
     self.options = options
     self.store = store
     self.hosts = hosts
+    access = Access(options)
     digestReader = DigestReader(store, digests)
     workers = Workers(threads: Self.workerThreads)
     uploads = Uploads(
-      store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire)
+      store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire,
+      onFile: options.received)
   }
 
   /// Starts background work: expiry, and publishing uploads that were complete when the server was killed.

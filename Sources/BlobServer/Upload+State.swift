@@ -11,6 +11,8 @@ extension Upload {
     /// The number of the current writer; only this one may write.
     var writer = 0
     var isWriting = false
+    /// The client that sent the newest bytes; nil: it is not known, or nobody asks for it.
+    var sender: Sender?
     /// Arriving bytes are provisional: until the writer accepts them, `offset` does not include them.
     var isOnProbation = false
     /// The expected digest has been verified.

@@ -64,7 +64,9 @@ final class Upload: Sendable {
   /// whether the client says that the upload ends with this request; nil: its protocol does not say so. The statement is
   /// saved before the bytes arrive, since the upload may be published as soon as they have; for provisional bytes, when
   /// they are accepted. Blocks for a small write if the statement is new.
-  func write(from offset: Int64, onProbation: Bool = false, isLast: Bool? = nil) throws(ServerError) -> UploadWriter {
+  func write(
+    from offset: Int64, by sender: Sender?, onProbation: Bool = false, isLast: Bool? = nil
+  ) throws(ServerError) -> UploadWriter {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
       guard case .open = state.phase else { throw State.afterEnd }
@@ -73,9 +75,8 @@ final class Upload: Sendable {
       if state.reception == nil { state.reception = try store.reopen(id) }
       if let isLast { try state.change(in: store) { (record) in record.awaitsEnd = !isLast || onProbation } }
       if onProbation { try state.reception?.hold() }
-      state.isOnProbation = onProbation
+      (state.isOnProbation, state.isWriting, state.sender) = (onProbation, true, sender)
       state.writer += 1
-      state.isWriting = true
       return UploadWriter(self, state.writer, isOnProbation: onProbation)
     }
   }
@@ -218,7 +219,7 @@ final class Upload: Sendable {
     } catch {
       result = .failure(error)
     }
-    home.ended(self.record, result)
+    home.ended(self.record, result, by: state.withLock { $0.sender })
     let waiting = state.withLock { state in
       if case .failure(let error) = result, !error.endsUpload {
         state.phase = .open  // a file system error: the bytes still exist, and the next request tries again

@@ -7,6 +7,8 @@ final class Uploads: Sendable {
   let maxSize: Int64?
   /// Maximum number of unfinished uploads; nil: no limit.
   private let maxUnfinished: Int?
+  /// Called with each file that an upload was published as.
+  let onFile: (@Sendable (ReceivedFile) -> Void)?
   /// Time until an upload expires, in nanoseconds.
   let expire: Int64
 
@@ -25,8 +27,10 @@ final class Uploads: Sendable {
   private let arriving = Mutex(0)
 
   init(
-    _ store: any UploadStore, _ workers: Workers, maxSize: Int64?, maxUnfinished: Int? = nil, expire: Duration
+    _ store: any UploadStore, _ workers: Workers, maxSize: Int64?, maxUnfinished: Int? = nil, expire: Duration,
+    onFile: (@Sendable (ReceivedFile) -> Void)? = nil
   ) {
+    self.onFile = onFile
     self.store = store
     self.workers = workers
     self.maxSize = maxSize
@@ -124,8 +128,9 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Stores the result of a publication. After an error that can be retried, the upload is unchanged.
-  func ended(_ record: UploadRecord, _ result: Result<Publication, ServerError>) {
+  /// Stores the result of a publication. After an error that can be retried, the upload is unchanged. `sender`: the client
+  /// that sent the last bytes, if it is known.
+  func ended(_ record: UploadRecord, _ result: Result<Publication, ServerError>, by sender: Sender?) {
     var finished: SavedUpload?
     if case .failure(let error) = result, error.endsUpload, let parts = record.parts {
       store.delete(record.id)
@@ -133,6 +138,7 @@ final class Uploads: Sendable {
     }
     switch result {
     case .success(let publication):
+      onFile?(ReceivedFile(record.target, publication, by: sender))
       var record = record
       record.published = publication.item.etag
       finished = SavedUpload(

@@ -22,6 +22,7 @@ extension Connection {
     case .bytes(0): break
     case .bytes(let count):
       timer.came(loop.now, loop.limits)
+      loop.received(count)
       take(UnsafeRawBufferPointer(rebasing: room[..<(held.count + count)]))
     case .end, .broken: close()
     }
@@ -111,6 +112,7 @@ extension Connection {
     let count = pipe.fill(from: stream.socket, atMost: parser.contentAhead)
     if count < 0, errno == EAGAIN || errno == EINTR { return }
     if count <= 0 { return close() }
+    loop.received(count)
     do throws(ServerError) {
       try receiver.take(.piped(pipe.reader, count: count))
     } catch {

@@ -212,11 +212,13 @@ final class Connection: @unchecked Sendable {
 
   /// Sends as much of the response as the socket accepts.
   private func send() {
-    guard case .answering(_, let closes) = phase else { return }
+    guard case .answering(let reply, let closes) = phase else { return }
     switch writer.flush(through: loop.fileRoom) {
     case .blocked: return
     case .broken: return close()
-    case .done: endRequest()
+    case .done:
+      if case .file = reply.body { loop.service.filesSent.add(1, ordering: .relaxed) }
+      endRequest()
     }
     if closes {
       stream.endSending()
@@ -244,6 +246,9 @@ final class Connection: @unchecked Sendable {
 
   /// Whether the client has acknowledged all sent bytes, so that a short message can be sent as a whole.
   var isQuiet: Bool { writer.isEmpty && Socket.isQuiet(stream.socket.number) }
+
+  /// The client's IP address; nil: the system does not tell, because the connection has ended.
+  var peerAddress: String? { Socket.peerAddress(of: stream.socket.number) }
 
   /// Whether the client has closed the connection. A client that has closed and one that has only shut down its sending
   /// side look the same until something is sent to them. So the first call sends an interim response without

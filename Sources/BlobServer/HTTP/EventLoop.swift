@@ -111,6 +111,7 @@ final class EventLoop: @unchecked Sendable {
     listen()
   }
 
+  func received(_ count: Int) { service.bytesReceived.add(Int64(count), ordering: .relaxed) }
   func requestBegan() { service.requests.add(1, ordering: .sequentiallyConsistent) }
   func requestEnded() { service.requests.subtract(1, ordering: .sequentiallyConsistent) }
 

@@ -22,6 +22,9 @@ final class Request: Sendable {
   /// Whether the connection persists after this request. RFC 9112 §9.3.
   var keepsConnection: Bool { isHTTP11 && !headers.list("Connection").contains { $0.isSameField("close") } }
 
+  /// The client, as far as it is known.
+  var sender: Sender { Sender(address: connection?.peerAddress, agent: headers["User-Agent"]) }
+
   /// Whether the client has closed the connection. Only the worker that processes the request calls this.
   var clientHasGone: Bool { connection?.clientHasGone(knowsInterim: isHTTP11) ?? true }
 

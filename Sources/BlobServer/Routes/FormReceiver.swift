@@ -14,6 +14,7 @@ final class FormReceiver: BodyReceiver {
   private let awaitsEnd: Bool
   private let head: HTTPHeaders
   private let service: Service
+  private let sender: Sender?
   private let entries: FormEntries
 
   /// A file that was received completely.
@@ -50,6 +51,7 @@ final class FormReceiver: BodyReceiver {
     awaitsEnd = digests != nil || call.request.contentLength == nil
     head = call.headers
     service = call.service
+    sender = call.sender
     entries = FormEntries(call.service.formBytes, urlSize: answer.urlSize)
     var limits = MultipartParser.Limits()
     limits.parts = .max  // parts that are not files use no memory; files are counted here
@@ -129,7 +131,9 @@ final class FormReceiver: BodyReceiver {
       let target = try folder.appending(entries.name(of: file.entry))
       let record = UploadRecord(file.id, target: target, existing: existing, length: nil, modified: file.modified)
       let reception = try service.store.reopen(file.id)
-      entries.end(file.entry, .success(try service.store.publish(reception, record, isSaved: false)))
+      let publication = try service.store.publish(reception, record, isSaved: false)
+      service.options.received?(ReceivedFile(target, publication, by: sender))
+      entries.end(file.entry, .success(publication))
     } catch {
       service.store.delete(file.id)
       entries.end(file.entry, .failure(error))

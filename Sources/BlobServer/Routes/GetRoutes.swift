@@ -4,12 +4,18 @@ import Blobs
 /// `GET` and `HEAD` of published files, as a whole or a range. RFC 9110 §9.3.1, §14.
 enum GetRoutes {
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
+    if call.options.reading == .nothing {
+      throw ServerError(403, "this server only receives: nothing can be read here")
+    }
     guard let item = try find(call, path) else { throw ServerError(404, "nothing is at \(path)") }
     if item.isFolder {
       if isFolder || path.isRoot { return try PageRoutes.plan(call, path) }
       return .reply(Reply(301, ["Location": call.target.reference(to: path.folderURL)], text: "\(path) is a folder"))
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
+    if call.options.reading == .names, call.method == "GET" {
+      throw ServerError(403, "this server receives, and lists what it has: the files themselves cannot be read here")
+    }
     let file = try call.service.store.open(path)
     let clientHasIt = try Preconditions.clientHasIt(call.headers, file.item)
     let known = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: file.item)

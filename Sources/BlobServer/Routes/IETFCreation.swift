@@ -64,7 +64,8 @@ enum IETFCreation {
     _ call: Call, _ upload: Upload, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool
   ) throws(ServerError) -> Plan {
     // The client may resume as soon as it knows the URL: then its newer request takes over from this one.
-    let writer = try upload.write(from: 0, onProbation: digests?.isNeeded == true, isLast: isLast)
+    let writer = try upload.write(
+      from: 0, by: call.sender, onProbation: digests?.isNeeded == true, isLast: isLast)
     upload.register()
     let location = upload.id.location(from: call.target)
     let interim = ietf.interim(location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))

@@ -97,7 +97,8 @@ enum IETFRoutes {
         // These are stored before the upload has its length and all its bytes, because it may be published from then on.
         if let promised { try upload.promise(promised) }
         if let length { try upload.setLength(length) }
-        let writer = try upload.write(from: offset, onProbation: digests?.isNeeded == true, isLast: isLast)
+        let writer = try upload.write(
+          from: offset, by: call.sender, onProbation: digests?.isNeeded == true, isLast: isLast)
         return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call))
       }
       @Sendable func receiveUnlessPublished() throws(ServerError) -> Plan {

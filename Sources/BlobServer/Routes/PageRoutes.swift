@@ -7,23 +7,13 @@ enum PageRoutes {
   private static let mostNames = 10_000
 
   static func plan(_ call: Call, _ path: ServedPath) throws(ServerError) -> Plan {
-    let start = try start(call.target.query)
+    let start = try call.target.value(of: "after").map { BytePath($0) }
+    let isForScripts = call.headers.accepts("application/json")
     return try call.service.onLister { () throws(ServerError) in
       let list = try call.service.store.list(path, after: start, atMost: mostNames)
+      if isForScripts { return FolderJSON.reply(path, list, call.service) }
       return reply(200, page(path, list, takesForms: takesForms(call.options)))
     }
-  }
-
-  /// The name in `after=NAME`, after which the page begins; nil: it begins with the first name.
-  private static func start(_ query: [UInt8]) throws(ServerError) -> BytePath? {
-    let key = "after=".utf8
-    let values = query.split(separator: UInt8(ascii: "&")).filter { $0.starts(with: key) }
-    if values.count > 1 { throw ServerError(400, "the query has 'after' twice") }
-    guard let value = values.first else { return nil }
-    guard let name = PercentCoding.decode(value.dropFirst(key.count)) else {
-      throw ServerError(400, "a percent sign in the query is not followed by two hexadecimal digits")
-    }
-    return BytePath(name)
   }
 
   /// The page for a browser whose form was not published completely: the files that failed, with reasons.
@@ -48,8 +38,7 @@ enum PageRoutes {
       ], body: .bytes(Array(page.utf8)))
   }
 
-  /// A browser cannot send a form with a token.
-  private static func takesForms(_ options: ServerOptions) -> Bool { !options.isReadOnly && options.token == nil }
+  private static func takesForms(_ options: ServerOptions) -> Bool { !options.isReadOnly }
 
   private static func begin(_ title: String) -> String {
     """

@@ -90,6 +90,7 @@ private final class PutReceiver: BodyReceiver {
   private let whole: Int64?
   private let head: HTTPHeaders
   private let service: Service
+  private let sender: Sender?
   /// The file's URL, relative to the request's; nil: they are the same.
   private let location: String?
 
@@ -102,6 +103,7 @@ private final class PutReceiver: BodyReceiver {
     self.whole = whole
     head = call.headers
     service = call.service
+    sender = call.sender
     location = call.method == "POST" ? call.target.reference(to: path.url) : nil
     record = UploadRecord(reception.id, target: path, existing: rule, length: nil, modified: modified)
   }
@@ -123,6 +125,7 @@ private final class PutReceiver: BodyReceiver {
         try BodyDigests.checkAnnounced(trailers, by: head, [.content, .representation])
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
+        service.options.received?(ReceivedFile(record.target, publication, by: sender))
         var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
         reply.headers["Location"] = location
         reply.tell(publication)

@@ -139,7 +139,8 @@ enum TusRoutes {
       }
       try checkLength(overflow ? .max : end, call.options)
     }
-    let writer = try upload.write(from: offset, onProbation: digests != nil || promised != nil)
+    let writer = try upload.write(
+      from: offset, by: call.sender, onProbation: digests != nil || promised != nil)
     return .receive(TusReceiver(writer, digests, promised: promised, call))
   }
 
@@ -176,7 +177,7 @@ enum TusRoutes {
     @Sendable func receiver() throws(ServerError) -> TusCreationReceiver {
       let upload = try creation.begin(call.service)
       if let promised = digests.promised { try upload.promise(promised) }
-      return TusCreationReceiver(upload, try upload.write(from: 0), digests.ofBody, call)
+      return TusCreationReceiver(upload, try upload.write(from: 0, by: call.sender), digests.ofBody, call)
     }
     if creation.isPart || !isWhole {
       try call.service.uploads.checkUnfinished()

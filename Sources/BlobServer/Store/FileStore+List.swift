@@ -1,4 +1,5 @@
 import Blobs
+import Platform
 
 extension FileStore {
   package func list(
@@ -39,5 +40,22 @@ extension FileStore {
     }
     cut()
     return (names, hasMore)
+  }
+}
+
+extension FileStore {
+  package var free: Int64? {
+    let onDisk = root.free
+    guard let inQuota = quota.free else { return onDisk }
+    return onDisk.map { min($0, inQuota) } ?? inQuota
+  }
+}
+
+extension Folder {
+  /// How many more bytes can be stored on its disk; nil: the system does not tell.
+  fileprivate var free: Int64? {
+    var status = statvfs()
+    if fstatvfs(number, &status) != 0 { return nil }
+    return Int64(clamping: UInt128(status.f_bavail) * UInt128(status.f_frsize))
   }
 }

@@ -32,6 +32,11 @@ final class Quota: Sendable {
 
   var isLimited: Bool { limit != nil }
 
+  /// How many more bytes can be stored or reserved; nil: there is no limit.
+  var free: Int64? {
+    limit.map { limit in Int64(clamping: max(0, Int128(limit) - state.withLock { $0.used })) }
+  }
+
   /// `submit` is called when the quota is exhausted, with work that measures the tree again. It must run that work on
   /// another thread, after removing expired uploads.
   func onShortage(_ submit: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) { search.onShortage(submit) }

@@ -77,6 +77,9 @@ package protocol UploadStore: Sendable {
   /// finished until it expires, even if the server is killed at any instant.
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
 
+  /// How many more bytes can be stored, as far as disk and quota are concerned; nil: the system does not tell.
+  var free: Int64? { get }
+
   /// The number of saved uploads that are not finished.
   var unfinished: Int { get }
 

@@ -7,8 +7,10 @@ import Platform
 struct ServeCommand: Command {
   static let declaration = CommandDeclaration(
     name: "serve", synopsis: "serve FOLDER", summary: "receive uploads into FOLDER",
-    options: [
-      .value("listen", "ADDRESS:PORT", "127.0.0.1:8080 when not given; port 0 picks a free one"),
+    options: ShareOptions.declared + [
+      .value(
+        "listen", "ADDRESS:PORT",
+        "127.0.0.1:8080 when not given, or 0.0.0.0:8080 with --share; port 0 picks a free one"),
       .value(
         "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
       .value("max-size", "SIZE", "of one upload, like 8G; no limit when not given"),
@@ -25,6 +27,7 @@ struct ServeCommand: Command {
       .value(
         "host", "NAME", isRepeatable: true,
         "a name it answers to, as behind a proxy; repeatable; with a token it answers to any"),
+      .flag("json", "print an object of JSON a line: the URL, and each file that was received"),
       .flag("quiet", short: "q", "print nothing but the URL"),
       .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
       .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
@@ -41,6 +44,10 @@ struct ServeCommand: Command {
       """)
 
   let options: ServerOptions
+  /// nil: the server is not for browsers of people nearby.
+  let share: ShareOptions?
+  let listen: ListenAddress
+  let style: ServeReport.Style
   let isQuiet: Bool
 
   init(_ arguments: Arguments) throws(UsageError) {
@@ -49,11 +56,15 @@ struct ServeCommand: Command {
     }
     let wanted = "ADDRESS:PORT, like 127.0.0.1:8080 or [::1]:0"
     let listen =
-      try arguments.parsed("listen", wanted: wanted) { ListenAddress($0) } ?? ListenAddress("127.0.0.1:8080")!
+      try arguments.parsed("listen", wanted: wanted) { ListenAddress($0) }
+      ?? ListenAddress(arguments.flag("share") ? "0.0.0.0:8080" : "127.0.0.1:8080")!
     var options = ServerOptions(
       folder: try Self.folder(arguments.operands[0]), address: listen.address, port: listen.port)
+    let share = try ShareOptions(arguments, &options)
     if let file = arguments.value("token-file") {
       options.token = try ConnectionOptions.token(in: file)
+    } else if share != nil {
+      options.token = ShareCode.make()
     } else if !listen.isLoopback {
       throw UsageError(
         "--listen \(listen.address):\(listen.port) can be reached from other machines: give --token-file FILE with a secret"
@@ -85,7 +96,10 @@ struct ServeCommand: Command {
       return text
     }
     self.options = options
+    self.share = share
+    self.listen = listen
     isQuiet = arguments.flag("quiet")
+    style = arguments.flag("json") ? .json : isQuiet || share == nil ? .silent : .person
   }
 
   /// Uploads that expire at once could not be continued.
@@ -121,23 +135,47 @@ struct ServeCommand: Command {
 
   func run() async -> ExitStatus {
     warnOfOpenKey()
+    let report = ServeReport(style)
+    var options = options
+    options.notice = { report.notice($0) }
+    options.received = { report.received($0) }
+    if let share {
+      options.page = ServerOptions.BrowserPage(name: options.folder.name.description, runsFor: share.period)
+    }
     do throws(ServerError) {
-      var options = options
-      options.notice = { Console.error.write("fullbore serve: warning: \(shown($0))\n") }
       let server = try await BlockingPool.shared.run { [options] () throws(ServerError) in try Server(options) }
       // Before the URL is printed: a program that reads it may send a signal at once.
-      let interruptions = Signals.interruptions()
-      Console.output.write("\(server.url)\n")
-      Console.output.flush()
-      for notice in server.notices { Console.error.write("fullbore serve: warning: \(shown(notice))\n") }
-      if !isQuiet { Console.error.write("Receiving into \(shown(options.folder)). Ctrl-C ends it.\n") }
-      for await _ in interruptions { break }
+      let end = ServeEnd(server, share, report)
+      announce(server)
+      for notice in server.notices { report.notice(notice) }
+      await end.wait()
       await BlockingPool.shared.run { server.stop(grace: .seconds(2)) }
+      report.end()
       return .ok
     } catch {
       Console.error.write("fullbore serve: \(shown(error.message))\n")
       return .failed
     }
+  }
+
+  private func announce(_ server: Server) {
+    let links = share.map { _ in ShareLinks(server, listen, token: options.token ?? "").all }
+    let url = links?.first ?? server.url
+    if style == .json {
+      var line = JSONLine("listening")
+      line.add("url", url)
+      Console.output.write("\(line.text)\n")
+    } else {
+      Console.output.write("\(url)\n")
+    }
+    Console.output.flush()
+    if isQuiet { return }
+    for link in links?.dropFirst() ?? [] { Console.error.write("or \(link)\n") }
+    if links != nil, Console.error.isTerminal, let code = QRCode(url) {
+      Console.error.write("\n" + code.lines.map { "  \($0)\n" }.joined() + "\n")
+      Console.error.write("Scan it with a phone's camera, or open the link in a browser.\n")
+    }
+    Console.error.write("Receiving into \(shown(options.folder)). Ctrl-C ends it.\n")
   }
 
   private static func folder(_ path: BytePath) throws(UsageError) -> BytePath {

@@ -1,0 +1,80 @@
+import BlobCrypto
+import BlobHTTP
+import Blobs
+
+/// Decides by its credentials whether a request is processed.
+struct Access: Sendable {
+  private let token: String?
+  private let hasPage: Bool
+  /// The key of the tickets, which are valid until the server ends.
+  private let key: [UInt8]
+
+  init(_ options: ServerOptions) {
+    token = options.token
+    hasPage = options.page != nil
+    var random = SystemRandomNumberGenerator()
+    key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+  }
+
+  /// The response to a request without valid credentials; nil: it has them, or needs none. Three kinds are valid: the
+  /// token as a Bearer token (RFC 6750 §2.1), the token as the password of any user (RFC 7617), and for reading one file,
+  /// a ticket in the query.
+  func refusal(_ method: String, _ target: RequestTarget, _ headers: HTTPHeaders) -> Reply? {
+    guard let token else { return nil }
+    let parts = headers["Authorization"]?.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1) ?? []
+    if parts.count == 2 {
+      let value = Substring(parts[1]).trimmed
+      if Substring(parts[0]).isSameField("Bearer"), isSame(value.utf8, token.utf8) { return nil }
+      if Substring(parts[0]).isSameField("Basic"), let password = Self.password(value), isSame(password, token.utf8) {
+        return nil
+      }
+    }
+    if method == "GET" || method == "HEAD", isTicket(target) { return nil }
+    var reply = Reply(401, ["WWW-Authenticate": "Bearer realm=\"fullbore\""], text: "a valid Bearer token is required")
+    // A browser that opens a page asks its user for a name and a password. The scripts of the server's own page ask
+    // themselves.
+    if !hasPage, headers.acceptsHTML { reply.headers.add("WWW-Authenticate", "Basic realm=\"fullbore\"") }
+    return reply
+  }
+
+  /// The ticket that lets any client read the file at `path`; nil: none is needed.
+  func ticket(for path: ServedPath) -> String? {
+    token == nil ? nil : Digest.hex(HMAC.sha256(path.bytes, key: key).prefix(16))
+  }
+
+  private func isTicket(_ target: RequestTarget) -> Bool {
+    guard let given = try? target.value(of: "ticket"), let (path, isFolder) = try? ServedPath.fromURL(target.path),
+      !isFolder, let wanted = ticket(for: path)
+    else { return false }
+    return isSame(given, wanted.utf8)
+  }
+
+  /// The password in the credentials of Basic authentication; nil: they are invalid. RFC 7617 §2.
+  private static func password(_ credentials: String) -> [UInt8]? {
+    guard let bytes = Base64.decode(credentials), let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
+      return nil
+    }
+    return Array(bytes[(colon + 1)...])
+  }
+
+  /// Compares in constant time, independent of the position of a wrong byte.
+  private func isSame(_ given: some Collection<UInt8>, _ wanted: some Collection<UInt8>) -> Bool {
+    let given = Array(given)
+    let wanted = Array(wanted)
+    var difference = given.count ^ wanted.count
+    for index in given.indices where !wanted.isEmpty {
+      difference |= Int(given[index] ^ wanted[index % wanted.count])
+    }
+    return difference == 0
+  }
+}
+
+extension HTTPHeaders {
+  /// Whether the client asks for a page, as browsers do that open a URL.
+  var acceptsHTML: Bool { accepts("text/html") }
+
+  /// Whether `Accept` names this media type; a wildcard does not count. RFC 9110 §12.5.1.
+  func accepts(_ type: String) -> Bool {
+    list("Accept").contains { $0.prefix { $0 != ";" }.trimmed.isSameField(type) }
+  }
+}

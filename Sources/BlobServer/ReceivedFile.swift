@@ -1,0 +1,28 @@
+import Blobs
+
+/// A file that the server has received, and that has its name.
+public struct ReceivedFile: Sendable {
+  /// The path below the served folder.
+  public let path: BytePath
+  /// The size in bytes.
+  public let length: Int64
+  /// Whether the same bytes had this name already, so that nothing was changed.
+  public let wasThere: Bool
+  /// Who sent it; nil: nobody, as for a file whose last byte came before the server was started.
+  public let sender: Sender?
+
+  init(_ path: ServedPath, _ publication: Publication, by sender: Sender?) {
+    self.path = BytePath(path.bytes)
+    length = publication.item.length
+    wasThere = publication.outcome == .same
+    self.sender = sender
+  }
+}
+
+/// A client, as far as the server knows it.
+public struct Sender: Sendable, Hashable {
+  /// The IP address from which it is connected, which may be a proxy's; nil: the connection had ended.
+  public let address: String?
+  /// What it says that it is (`User-Agent`); nil: it does not say. Anyone can say anything here.
+  public let agent: String?
+}

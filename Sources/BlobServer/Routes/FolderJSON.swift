@@ -1,0 +1,40 @@
+import BlobHTTP
+import Blobs
+
+/// The entries of a folder for scripts, as JSON: `{"entries":[…],"next":NAME}`.
+///
+/// An entry has `name` (with U+FFFD for bytes that are not UTF-8), `folder`, `size` in bytes, `modified` in seconds since
+/// 1970, and `url`, which is relative to the folder's URL. The URL of a file has the ticket that it needs, and is null if
+/// files cannot be read. `next` is the percent-encoded name for `after=` in the next request; null: there are no more names.
+enum FolderJSON {
+  static func reply(_ path: ServedPath, _ list: FolderPage, _ service: Service) -> Reply {
+    let entries = list.entries.map { text($0, in: path, service) }
+    let next = list.next.map { JSONText.quoted(HTTPURL.encode($0.bytes)) } ?? "null"
+    return Reply(200, json: "{\"entries\":[\(entries.joined(separator: ","))],\"next\":\(next)}")
+  }
+
+  private static func text(_ entry: StoredEntry, in folder: ServedPath, _ service: Service) -> String {
+    let item = entry.item
+    let url = url(of: entry, in: folder, service).map(JSONText.quoted) ?? "null"
+    return "{\"name\":\(JSONText.quoted(entry.name.description)),\"url\":\(url),\"folder\":\(item.isFolder),"
+      + "\"size\":\(item.isFolder ? 0 : item.length),\"modified\":\(item.modifiedSeconds)}"
+  }
+
+  private static func url(of entry: StoredEntry, in folder: ServedPath, _ service: Service) -> String? {
+    // Without `./`, a name like `a:b` would be parsed as a URL with a scheme. RFC 3986 §4.2.
+    let name = "./" + HTTPURL.encode(entry.name.bytes)
+    if entry.item.isFolder { return name + "/" }
+    guard service.options.reading == .files, let path = try? folder.appending(entry.name.bytes) else { return nil }
+    return name + (service.access.ticket(for: path).map { "?ticket=\($0)" } ?? "")
+  }
+}
+
+extension Reply {
+  /// A response for scripts, which is not to be kept.
+  init(_ status: Int, json: String) {
+    self.init(
+      status,
+      ["Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"],
+      body: .bytes(Array("\(json)\n".utf8)))
+  }
+}

@@ -1,0 +1,59 @@
+import BlobHTTP
+import SharePage
+
+/// The page for browsers, where the options have one: the page itself at the URL of every folder, and below
+/// `/.fullbore-page/` the files that it refers to and what it asks the server.
+enum SharePages {
+  /// The page and its files, which have no secrets and need no credentials; nil: the request is for something else.
+  static func open(_ headers: HTTPHeaders, _ method: String, _ target: RequestTarget, _ service: Service) -> Plan? {
+    guard service.options.page != nil, method == "GET" || method == "HEAD" else { return nil }
+    if target.path.last == UInt8(ascii: "/"), headers.acceptsHTML, !isOwn(target) {
+      let page = SharePage.page(base: target.reference(to: "/"))
+      return .reply(reply(page, "text/html; charset=utf-8"))
+    }
+    guard let file = name(target).flatMap(SharePage.file) else { return nil }
+    return .reply(reply(file.bytes, file.type))
+  }
+
+  /// The answer to a question of the page; nil: the request is for something else.
+  static func plan(_ call: Call) throws(ServerError) -> Plan? {
+    guard let page = call.options.page, isOwn(call.target) else { return nil }
+    guard ["GET", "HEAD"].contains(call.method), name(call.target) == "about" else {
+      throw ServerError(404, "the page for browsers has no such part")
+    }
+    let service = call.service
+    return service.onWorker { .reply(Reply(200, json: about(page, service))) }
+  }
+
+  /// What the page shows of the server, and what it offers.
+  private static func about(_ page: ServerOptions.BrowserPage, _ service: Service) -> String {
+    let options = service.options
+    func text(_ number: Int64?) -> String { number.map { String($0) } ?? "null" }
+    return "{\"name\":\(JSONText.quoted(page.name)),\"free\":\(text(service.store.free)),"
+      + "\"maxSize\":\(text(options.maxSize)),\"receives\":\(!options.isReadOnly),"
+      + "\"lists\":\(options.reading != .nothing),\"downloads\":\(options.reading == .files),"
+      + "\"until\":\(text(page.end))}"
+  }
+
+  private static let folder = Array("/\(ServedPath.pageName)/".utf8)
+
+  private static func isOwn(_ target: RequestTarget) -> Bool { target.path.starts(with: folder) }
+
+  /// The name of one of the page's files; nil: the target is another one.
+  private static func name(_ target: RequestTarget) -> String? {
+    isOwn(target) ? String(decoding: target.path.dropFirst(folder.count), as: UTF8.self) : nil
+  }
+
+  private static func reply(_ bytes: [UInt8], _ type: String) -> Reply {
+    // Nothing but files of the server runs, and pictures that the page itself has made are shown.
+    let policy =
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; "
+      + "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    return Reply(
+      200,
+      [
+        "Content-Type": type, "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": policy, "Referrer-Policy": "no-referrer",
+      ], body: .bytes(bytes))
+  }
+}

@@ -1,0 +1,45 @@
+import BlobServer
+import Blobs
+
+/// Decides when `serve` ends: at a signal, after the time of `--for`, or with `--once` after the first visit.
+final class ServeEnd: Sendable {
+  private let interruptions: AsyncStream<Int32>
+  private let server: Server
+  private let share: ShareOptions?
+  private let report: ServeReport
+  /// How long nothing may happen before a visit counts as ended: pages that have lost their connection come back.
+  private let pause: Duration
+
+  /// Catches signals from now on.
+  init(_ server: Server, _ share: ShareOptions?, _ report: ServeReport, pause: Duration = .seconds(30)) {
+    (self.server, self.share, self.report, self.pause) = (server, share, report, pause)
+    interruptions = Signals.interruptions()
+  }
+
+  func wait() async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { for await _ in self.interruptions { break } }
+      if let share {
+        group.addTask { await self.watch(share) }
+      }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+
+  /// Returns when the time is over or the visit has ended, or when the task is cancelled.
+  private func watch(_ share: ShareOptions) async {
+    let began = ContinuousClock.now
+    var (last, busy) = (server.activity, began)
+    while !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(500))
+      let (now, activity) = (ContinuousClock.now, server.activity)
+      report.draw(activity)
+      if let period = share.period, now - began >= period { return }
+      if activity.requests > 0 || activity.bytesReceived != last.bytesReceived { busy = now }
+      last = activity
+      let hasVisit = report.hasReceived || activity.filesSent > 0
+      if share.endsAfterVisit, hasVisit, now - busy >= pause { return }
+    }
+  }
+}

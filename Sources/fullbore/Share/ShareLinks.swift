@@ -1,0 +1,35 @@
+import BlobHTTP
+import BlobServer
+import Platform
+
+/// The links with which browsers reach a shared server.
+struct ShareLinks {
+  /// The best one first. Each has the token in its fragment, which browsers send to no server.
+  let all: [String]
+
+  init(_ server: Server, _ listen: ListenAddress, token: String) {
+    let scheme = server.url.prefix { $0 != ":" }
+    let fragment = HTTPURL.encode(Array(token.utf8))
+    let hosts = Self.hosts(listen, LocalAddress.all())
+    all = hosts.map { "\(scheme)://\($0):\(server.port)/#\(fragment)" }
+  }
+
+  /// The names or addresses of the server in URLs.
+  static func hosts(_ listen: ListenAddress, _ local: [LocalAddress]) -> [String] {
+    switch listen.address {
+    case "0.0.0.0", "::":
+      let found = local.filter { listen.address == "::" || !$0.isIPv6 }.sorted { rank($0) < rank($1) }
+      return found.isEmpty ? ["127.0.0.1"] : found.map { $0.isIPv6 ? "[\($0.text)]" : $0.text }
+    default: return [listen.address.contains(":") ? "[\(listen.address)]" : listen.address]
+    }
+  }
+
+  /// The addresses of a home or office network come first; those of containers and virtual machines, which no phone
+  /// reaches, come last.
+  private static func rank(_ address: LocalAddress) -> Int {
+    let inside = ["docker", "br-", "veth", "virbr", "vmnet", "tun", "utun", "bridge"]
+    if inside.contains(where: address.interface.hasPrefix) { return 3 }
+    if address.isIPv6 { return 2 }
+    return ["192.168.", "10.", "172."].contains(where: address.text.hasPrefix) ? 0 : 1
+  }
+}

@@ -1,0 +1,88 @@
+import BlobHTTP
+import BlobServer
+import Blobs
+import TestSupport
+import Testing
+
+/// Which requests a server with a token processes.
+struct AccessTests {
+  private func server(page: Bool = false, _ reading: ServerOptions.Reading = .files) throws -> TestServer {
+    let server = try TestServer {
+      $0.token = "secret"
+      $0.reading = reading
+      if page { $0.page = ServerOptions.BrowserPage(name: "Photos") }
+    }
+    server.folder.write("a b.jpg", [1, 2, 3])
+    return server
+  }
+
+  private func basic(_ text: String) -> (String, String) { ("Authorization", "Basic \(base64(text))") }
+
+  @Test func theTokenIsThePasswordOfAnyUser() throws {
+    let server = try server()
+    #expect(try server.ask("GET", "/a%20b.jpg", [("Authorization", "Bearer secret")]).status == 200)
+    #expect(try server.ask("GET", "/a%20b.jpg", [basic("anyone:secret")]).status == 200)
+    #expect(try server.ask("GET", "/a%20b.jpg", [basic(":secret")]).body == [1, 2, 3])
+    for wrong in ["secret", "secret:", "secret:anyone", "anyone:secret ", "anyone:secretsecret"] {
+      #expect(try server.ask("GET", "/a%20b.jpg", [basic(wrong)]).status == 401, "\(wrong)")
+    }
+    for wrong in ["Basic", "Basic %%%", "Basic ", "Digest secret", "secret"] {
+      #expect(try server.ask("GET", "/a%20b.jpg", [("Authorization", wrong)]).status == 401, "\(wrong)")
+    }
+  }
+
+  /// A browser shows a dialog for a name and a password only if it is offered Basic authentication. A program that asks for
+  /// no page gets the one challenge that it knows.
+  @Test func onlyABrowserIsOfferedBasicAuthentication() throws {
+    func challenges(_ answer: RawHTTPClient.Answer) -> [String] {
+      answer.headers.fields.filter { $0.name == "WWW-Authenticate" }.map { String($0.value.prefix { $0 != " " }) }
+    }
+    let server = try server()
+    #expect(try challenges(server.ask("GET", "/", [("Accept", "*/*")])) == ["Bearer"])
+    #expect(
+      try challenges(server.ask("GET", "/", [("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")]))
+        == ["Bearer", "Basic"])
+    // The server's own page asks for the code itself.
+    let withPage = try self.server(page: true)
+    #expect(try challenges(withPage.ask("GET", "/a%20b.jpg", [("Accept", "text/html")])) == ["Bearer"])
+  }
+
+  @Test func aTicketIsForReadingOneFile() throws {
+    let server = try server()
+    server.folder.write("other", [9])
+    let list = try server.ask("GET", "/", [("Accept", "application/json"), ("Authorization", "Bearer secret")]).text
+    let ticket = try #require(list.firstMatch(of: /a%20b\.jpg\?ticket=([0-9a-f]+)"/)?.1)
+    #expect(try server.ask("GET", "/a%20b.jpg?ticket=\(ticket)").body == [1, 2, 3])
+    #expect(try server.ask("GET", "/%61 b.jpg?ticket=\(ticket)".replacing(" ", with: "%20")).body == [1, 2, 3])
+    #expect(try server.ask("HEAD", "/a%20b.jpg?ticket=\(ticket)").status == 200)
+    #expect(try server.ask("GET", "/a%20b.jpg?ticket=\(ticket)", [("Range", "bytes=1-1")]).body == [2])
+    #expect(try server.ask("GET", "/other?ticket=\(ticket)").status == 401)
+    #expect(try server.ask("GET", "/?ticket=\(ticket)").status == 401)
+    #expect(try server.ask("GET", "/a%20b.jpg/?ticket=\(ticket)").status == 401)
+    #expect(try server.ask("PUT", "/a%20b.jpg?ticket=\(ticket)", body: [7]).status == 401)
+    #expect(try server.ask("GET", "/a%20b.jpg?ticket=\(ticket.dropLast())").status == 401)
+    #expect(try server.ask("GET", "/a%20b.jpg?ticket=").status == 401)
+    #expect(try server.ask("GET", "/a%20b.jpg?ticket=\(ticket)&ticket=\(ticket)").status == 401)
+    // Another server has other tickets.
+    #expect(try self.server().ask("GET", "/a%20b.jpg?ticket=\(ticket)").status == 401)
+  }
+
+  @Test func readingIsAsFarAsThePermissionGoes() throws {
+    let token = ("Authorization", "Bearer secret")
+    let names = try server(.names)
+    #expect(try names.ask("GET", "/", [token]).text.contains("a b.jpg"))
+    #expect(try names.ask("HEAD", "/a%20b.jpg", [token])["Content-Length"] == "3")
+    #expect(try names.ask("GET", "/a%20b.jpg", [token]).status == 403)
+    let list = try names.ask("GET", "/", [token, ("Accept", "application/json")]).text
+    #expect(list.contains(#""name":"a b.jpg","url":null"#), "\(list)")
+
+    let nothing = try server(.nothing)
+    for (method, path) in [("GET", "/"), ("GET", "/a%20b.jpg"), ("HEAD", "/a%20b.jpg"), ("GET", "/none")] {
+      #expect(try nothing.ask(method, path, [token]).status == 403, "\(method) \(path)")
+    }
+    for server in [names, nothing] {
+      #expect(try server.ask("PUT", "/new", [token], body: [5]).status == 201)
+      #expect(server.folder.read("new") == [5])
+    }
+  }
+}

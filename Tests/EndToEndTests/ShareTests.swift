@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// `serve --share`, and a push to it.
+  @Suite(.serialized) struct ShareTests {
+    let scratch = try! Scratch()
+
+    /// Starts the server and returns it with its link.
+    private func share(_ options: String...) async throws -> (Command, URL, code: String) {
+      let server = try Command(
+        Tool.fullbore, ["serve", try scratch.folder("received"), "--share", "--listen", "127.0.0.1:0"] + options,
+        in: scratch)
+      let line = try await until("the server prints its link") { server.output.split(separator: "\n").first }
+      let link = try #require(line.firstMatch(of: /http:[^"\s]+/)?.0)
+      let url = try #require(URL(string: String(link)))
+      return (server, url, try #require(url.fragment))
+    }
+
+    @Test(arguments: ["put", "tus", "resumable"], [[], ["--receive-only"]])
+    func aPushArrivesAndIsReported(_ way: String, _ options: [String]) async throws {
+      for number in 0..<5 { try scratch.file("gallery/IMG \(number).jpg", 100_000 * number) }
+      let (server, url, code) = try await share("--json", options.first ?? "--max-size", options.isEmpty ? "1G" : "-q")
+      try Data("\(code)\n".utf8).write(to: URL(filePath: scratch.path("code")))
+      let target = "\(way)+http://127.0.0.1:\(url.port!)/"
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery") + "/", target, "--token-file", scratch.path("code"), in: scratch)
+      #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: Folder(scratch.path("received")))
+      let lines = try await until("all are reported") {
+        let lines = server.output.split(separator: "\n").filter { $0.contains("\"received\"") }
+        return lines.count == 5 ? lines : nil
+      }
+      #expect(lines.contains { $0.contains(#""path":"IMG 3.jpg","length":300000,"address":"127.0.0.1""#) }, "\(lines)")
+    }
+
+    @Test func aPersonSeesWhatComesAndTheServerEndsByItself() async throws {
+      let (server, url, code) = try await share("--for", "3s")
+      #expect(code.wholeMatch(of: /[2-9a-z-]{14}/) != nil)
+      let sender = try Command(
+        try #require(Tool.find("curl"), "curl is not installed: scripts/bootstrap test"),
+        [
+          "-sS", "-A", "Mozilla/5.0 (iPhone; CPU)", "-H", "Authorization: Bearer \(code)", "-T",
+          scratch.file("a.jpg", 2048), "http://127.0.0.1:\(url.port!)/a.jpg",
+        ], in: scratch)
+      #expect(try await sender.wait() == .exited(0))
+      #expect(try await server.wait(.seconds(20)) == .exited(0))
+      #expect(server.errors.contains("a.jpg  2.00 KiB  from 127.0.0.1 (iPhone)"), "\(server.errors)")
+      #expect(server.errors.hasSuffix("1 file, 2.00 KiB received\n"), "\(server.errors)")
+    }
+  }
+}

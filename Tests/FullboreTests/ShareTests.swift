@@ -1,0 +1,111 @@
+import BlobServer
+import Blobs
+import Platform
+import TestSupport
+import Testing
+
+@testable import fullbore
+
+/// `serve --share`: its options, links and codes, and when it ends.
+@Suite struct ShareTests {
+  private let scratch = Scratch()
+
+  private func command(_ arguments: BytePath...) throws(UsageError) -> ServeCommand {
+    try ServeCommand(Arguments([scratch.path] + arguments, ServeCommand.declaration))
+  }
+
+  @Test func sharingListensEverywhereWithACode() throws {
+    let plain = try command("--share")
+    #expect(plain.listen.address == "0.0.0.0" && plain.listen.port == 8080)
+    #expect(plain.options.reading == .names && plain.share?.period == nil)
+    let token = try #require(plain.options.token)
+    #expect(token.wholeMatch(of: /([2-9a-hjkmnp-z]{4}-){2}[2-9a-hjkmnp-z]{4}/) != nil, "\(token)")
+    #expect(try command("--share").options.token != token)
+
+    let all = try command("--share", "--download", "--for", "2h", "--once", "--listen", "127.0.0.1:0")
+    #expect(all.options.reading == .files && all.share?.period == .seconds(7200) && all.share?.endsAfterVisit == true)
+    #expect(all.listen.address == "127.0.0.1")
+    #expect(try command("--share", "--receive-only").options.reading == .nothing)
+    #expect(try command("--receive-only").options.reading == .nothing)
+    #expect(try command().options.reading == .files)
+    #expect(try command().options.token == nil && command().share == nil)
+  }
+
+  @Test(
+    arguments: [
+      (["--download"], "belongs to --share"), (["--once"], "belongs to --share"),
+      (["--for", "2h"], "belongs to --share"),
+      (["--share", "--for", "0s"], "--for"), (["--share", "--receive-only", "--download"], "exclude each other"),
+      (["--receive-only", "--read-only"], "nothing would be left"), (["--share", "--read-only"], "--download"),
+      (["--listen", "0.0.0.0:0"], "--token-file"),
+    ] as [([BytePath], String)])
+  func optionsThatContradictAreRefused(_ arguments: [BytePath], _ part: String) {
+    let message = usageError { () throws(UsageError) in
+      _ = try ServeCommand(Arguments([scratch.path] + arguments, ServeCommand.declaration))
+    }
+    #expect(message?.contains(part) == true, "\(message ?? "accepted")")
+  }
+
+  @Test func theAddressOfTheHomeNetworkComesFirst() {
+    let local = [
+      LocalAddress(text: "172.17.0.1", isIPv6: false, interface: "docker0"),
+      LocalAddress(text: "2001:db8::1", isIPv6: true, interface: "eth0"),
+      LocalAddress(text: "203.0.113.5", isIPv6: false, interface: "eth1"),
+      LocalAddress(text: "192.168.1.7", isIPv6: false, interface: "wlan0"),
+    ]
+    func hosts(_ text: String) -> [String] { ShareLinks.hosts(ListenAddress(text)!, local) }
+    #expect(hosts("0.0.0.0:1") == ["192.168.1.7", "203.0.113.5", "172.17.0.1"])
+    #expect(hosts("[::]:1") == ["192.168.1.7", "203.0.113.5", "[2001:db8::1]", "172.17.0.1"])
+    #expect(hosts("127.0.0.1:1") == ["127.0.0.1"] && hosts("[::1]:1") == ["[::1]"])
+    #expect(ShareLinks.hosts(ListenAddress("0.0.0.0:1")!, []) == ["127.0.0.1"])
+    #expect(LocalAddress.all().allSatisfy { !$0.text.hasPrefix("127.") && $0.text != "::1" })
+  }
+
+  /// The drawing shows the modules that the library has made, and a margin around them.
+  @Test func theCodeIsDrawnAsItIs() throws {
+    let code = try #require(QRCode("http://192.168.1.7:8080/#k7mq-4w9x-p3tz"))
+    let drawn = code.lines.flatMap { line -> [[Bool]] in
+      let characters = line.dropFirst("\u{1B}[30;107m".count).dropLast("\u{1B}[0m".count)
+      return [
+        characters.map { "\u{2580}\u{2588}".contains($0) }, characters.map { "\u{2584}\u{2588}".contains($0) },
+      ]
+    }
+    let size = code.modules.count
+    #expect(size >= 21 && (size - 21) % 4 == 0 && code.modules.allSatisfy { $0.count == size })
+    #expect(drawn.dropFirst(2).prefix(size).map { Array($0.dropFirst(2).prefix(size)) } == code.modules)
+    #expect(
+      drawn.prefix(2).allSatisfy { !$0.contains(true) } && drawn.dropFirst(2 + size).allSatisfy { !$0.contains(true) })
+    // The corner that all codes have.
+    #expect(code.modules[0].prefix(8) == [true, true, true, true, true, true, true, false])
+    #expect(QRCode(String(repeating: "x", count: 4000)) == nil)
+  }
+
+  @Test func itEndsAfterItsTime() async throws {
+    let share = try command("--share", "--for", "1s").share
+    let server = try Server(ServerOptions(folder: scratch.path, port: 0))
+    let began = ContinuousClock.now
+    await ServeEnd(server, share, ServeReport(.silent)).wait()
+    let took = ContinuousClock.now - began
+    #expect(took >= .seconds(1) && took < .seconds(20))
+  }
+
+  @Test func itEndsAfterTheFirstVisitAndNotBefore() async throws {
+    let share = try command("--share", "--once").share
+    let report = ServeReport(.silent)
+    var options = ServerOptions(folder: scratch.path, port: 0)
+    options.received = { report.received($0) }
+    let server = try Server(options)
+    let end = ServeEnd(server, share, report, pause: .milliseconds(300))
+    let ended = Monitor(false)
+    let waiting = Task {
+      await end.wait()
+      ended.update { $0 = true }
+    }
+    try await Task.sleep(for: .seconds(2))
+    #expect(!ended.update { $0 }, "nobody was there yet")
+    let client = try RawHTTPClient(port: server.port)
+    #expect(try client.ask("PUT", "/x", body: [1]).status == 201)
+    await waiting.value
+    #expect(scratch.path.appending("x").withCString { access($0, F_OK) } == 0)
+  }
+}
