@@ -1,4 +1,4 @@
-// Sockets: socket(2), poll(2), tcp(4), ip(4), getaddrinfo(3), sendfile(2).
+// Sockets: socket(2), poll(2), tcp(4), ip(4), getaddrinfo(3), getifaddrs(3), sendfile(2).
 #pragma once
 #include <darwin/types.h>
 #include <darwin/files.h>
@@ -85,3 +85,10 @@ const char * gai_strerror(int);
 int inet_pton(int, const char *, void *);
 const char * _Nullable inet_ntop(int, const void *, char *, socklen_t);
 #pragma clang assume_nonnull end
+// The header has no nullability.
+struct ifaddrs {
+  struct ifaddrs *ifa_next; char *ifa_name; unsigned int ifa_flags;
+  struct sockaddr *ifa_addr; struct sockaddr *ifa_netmask; struct sockaddr *ifa_dstaddr; void *ifa_data;
+};
+int getifaddrs(struct ifaddrs **);
+void freeifaddrs(struct ifaddrs *);
