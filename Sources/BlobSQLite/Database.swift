@@ -272,7 +272,7 @@ private func createPrivateFile(_ path: BytePath) throws(SQLiteError) -> Bool {
   // O_EXCL: opening and closing an existing file would release this process's locks on it.
   var descriptor = path.withCString { openExclusively($0) }
   if descriptor < 0 && errno == ENOENT {
-    makeFolders(for: path)
+    path.makeFolders()
     descriptor = path.withCString { openExclusively($0) }
   }
   if descriptor >= 0 {
@@ -285,13 +285,4 @@ private func createPrivateFile(_ path: BytePath) throws(SQLiteError) -> Bool {
 
 private func openExclusively(_ path: UnsafePointer<CChar>) -> Int32 {
   open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-}
-
-private func makeFolders(for path: BytePath) {
-  var folder = BytePath(path.isAbsolute ? "/" : "")
-  for component in path.components.dropLast() {
-    folder = folder.appending(component)
-    // If a folder cannot be created, creating the file fails later.
-    _ = folder.withCString { mkdir($0, 0o700) }
-  }
 }

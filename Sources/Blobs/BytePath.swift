@@ -68,6 +68,16 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     return path
   }
 
+  /// Makes the folders that a file at this path needs, for this user only. If one cannot be made, making the file fails
+  /// later.
+  package func makeFolders() {
+    var folder = BytePath(isAbsolute ? "/" : "")
+    for component in components.dropLast() {
+      folder = folder.appending(component)
+      _ = folder.withCString { mkdir($0, 0o700) }
+    }
+  }
+
   /// This path made absolute with the working directory. Symbolic links are not resolved.
   public func absolute() -> BytePath {
     if isAbsolute { return self }

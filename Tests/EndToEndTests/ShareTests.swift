@@ -34,6 +34,37 @@ extension EndToEnd {
       #expect(lines.contains { $0.contains(#""path":"IMG 3.jpg","length":300000,"address":"127.0.0.1""#) }, "\(lines)")
     }
 
+    /// The certificate is valid for the machine's addresses, is the one whose fingerprint was printed, and is kept.
+    @Test func theServerMakesACertificateOfItsOwn() async throws {
+      var fingerprints: [String] = []
+      for _ in 0..<2 {
+        let server = try Command(
+          Tool.fullbore,
+          ["serve", try scratch.folder("received"), "--share", "--listen", "127.0.0.1:0", "--tls", "self"], in: scratch,
+          environment: ["XDG_STATE_HOME": scratch.path("state")])
+        let line = try await until("the server prints its link") { server.output.split(separator: "\n").first }
+        let url = try #require(URL(string: String(line)))
+        #expect(url.scheme == "https")
+        let printed = try await until("it prints the fingerprint") {
+          server.errors.firstMatch(of: /\n(([0-9A-F]{2}:){31}[0-9A-F]{2})\n/)?.1
+        }
+        let file = scratch.path("state/fullbore/tls.pem")
+        let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let shown = try Command(
+          "/usr/bin/openssl", ["x509", "-in", file, "-noout", "-fingerprint", "-sha256"], in: scratch)
+        #expect(try await shown.wait() == .exited(0) && shown.output.contains(printed), "\(shown.output)")
+        let push = try Command.fullbore(
+          "push", try scratch.file("a.jpg", 5000), "put+https://127.0.0.1:\(url.port!)/a.jpg", "--cacert", file,
+          "--header", "Authorization: Bearer \(url.fragment!)", in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        server.kill(SIGTERM)
+        #expect(try await server.wait() == .exited(0))
+        fingerprints.append(String(printed))
+      }
+      #expect(fingerprints[0] == fingerprints[1])
+    }
+
     @Test func aPersonSeesWhatComesAndTheServerEndsByItself() async throws {
       let (server, url, code) = try await share("--for", "3s")
       #expect(code.wholeMatch(of: /[2-9a-z-]{14}/) != nil)

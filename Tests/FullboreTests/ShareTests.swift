@@ -37,7 +37,8 @@ import Testing
       (["--for", "2h"], "belongs to --share"),
       (["--share", "--for", "0s"], "--for"), (["--share", "--receive-only", "--download"], "exclude each other"),
       (["--receive-only", "--read-only"], "nothing would be left"), (["--share", "--read-only"], "--download"),
-      (["--listen", "0.0.0.0:0"], "--token-file"),
+      (["--listen", "0.0.0.0:0"], "--token-file"), (["--tls", "other"], "'self'"),
+      (["--tls", "self", "--tls-cert", "x", "--tls-key", "y"], "exclude each other"),
     ] as [([BytePath], String)])
   func optionsThatContradictAreRefused(_ arguments: [BytePath], _ part: String) {
     let message = usageError { () throws(UsageError) in

@@ -29,6 +29,8 @@ struct ServeCommand: Command {
         "a name it answers to, as behind a proxy; repeatable; with a token it answers to any"),
       .flag("json", "print an object of JSON a line: the URL, and each file that was received"),
       .flag("quiet", short: "q", "print nothing but the URL"),
+      .value(
+        "tls", "self", "speak HTTPS with a certificate of its own, of which browsers warn"),
       .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
       .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
     ],
@@ -47,6 +49,8 @@ struct ServeCommand: Command {
   /// nil: the server is not for browsers of people nearby.
   let share: ShareOptions?
   let listen: ListenAddress
+  /// Whether the server uses a certificate of its own.
+  let signsItself: Bool
   let style: ServeReport.Style
   let isQuiet: Bool
 
@@ -71,6 +75,7 @@ struct ServeCommand: Command {
       )
     }
     options.tls = try Self.tls(arguments)
+    signsItself = arguments.value("tls") != nil
     options.maxSize = try arguments.parsed("max-size", wanted: "a size above 0, like 8G", Self.limit)
     options.maxTotal = try arguments.parsed("max-total", wanted: "a size above 0, like 100G", Self.limit)
     if let expire = try arguments.parsed("expire", wanted: "a duration of 1s or more, like 7d", Self.expiry) {
@@ -116,6 +121,14 @@ struct ServeCommand: Command {
   }
 
   private static func tls(_ arguments: Arguments) throws(UsageError) -> TLSFiles? {
+    if let own = arguments.value("tls") {
+      if own != "self" {
+        throw UsageError("--tls '\(shown(own))': wanted 'self', or --tls-cert FILE and --tls-key FILE")
+      }
+      if arguments.value("tls-cert") ?? arguments.value("tls-key") != nil {
+        throw UsageError("--tls self and --tls-cert exclude each other")
+      }
+    }
     switch (arguments.value("tls-cert"), arguments.value("tls-key")) {
     case (let certificate?, let key?): return TLSFiles(certificate: certificate.absolute(), key: key.absolute())
     case (nil, nil): return nil
@@ -143,10 +156,15 @@ struct ServeCommand: Command {
       options.page = ServerOptions.BrowserPage(name: options.folder.name.description, runsFor: share.period)
     }
     do throws(ServerError) {
-      let server = try await BlockingPool.shared.run { [options] () throws(ServerError) in try Server(options) }
+      let (server, certificate) = try await BlockingPool.shared.run { [options] () throws(ServerError) in
+        let certificate = signsItself ? try OwnCertificate.prepare(for: listen) : nil
+        var options = options
+        if let certificate { options.tls = certificate.files }
+        return (try Server(options), certificate)
+      }
       // Before the URL is printed: a program that reads it may send a signal at once.
       let end = ServeEnd(server, share, report)
-      announce(server)
+      announce(server, certificate)
       for notice in server.notices { report.notice(notice) }
       await end.wait()
       await BlockingPool.shared.run { server.stop(grace: .seconds(2)) }
@@ -158,7 +176,7 @@ struct ServeCommand: Command {
     }
   }
 
-  private func announce(_ server: Server) {
+  private func announce(_ server: Server, _ certificate: SelfSignedCertificate?) {
     let links = share.map { _ in ShareLinks(server, listen, token: options.token ?? "").all }
     let url = links?.first ?? server.url
     if style == .json {
@@ -174,6 +192,14 @@ struct ServeCommand: Command {
     if links != nil, Console.error.isTerminal, let code = QRCode(url) {
       Console.error.write("\n" + code.lines.map { "  \($0)\n" }.joined() + "\n")
       Console.error.write("Scan it with a phone's camera, or open the link in a browser.\n")
+    }
+    if let certificate {
+      Console.error.write(
+        """
+        Browsers will warn that nobody vouches for this server. Go on if its certificate has this SHA-256 fingerprint:
+        \(certificate.fingerprint)
+
+        """)
     }
     Console.error.write("Receiving into \(shown(options.folder)). Ctrl-C ends it.\n")
   }

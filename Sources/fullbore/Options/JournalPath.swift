@@ -8,14 +8,18 @@ let journalOption = OptionDeclaration.value(
 func journalPath(_ arguments: Arguments) throws(UsageError) -> BytePath {
   if let given = arguments.value("journal") { return given.absolute() }
   if let given = environment("FULLBORE_JOURNAL") { return given.absolute() }
-  // A relative XDG path must be ignored. XDG Base Directory Specification 0.8.
-  if let state = environment("XDG_STATE_HOME"), state.isAbsolute {
-    return state.appending("fullbore/journal.sqlite")
-  }
-  guard let home = environment("HOME"), home.isAbsolute else {
+  guard let folder = stateFolder() else {
     throw UsageError("there is no home folder for the journal: give --journal FILE, or set HOME")
   }
-  return home.appending(".local/state/fullbore/journal.sqlite")
+  return folder.appending("journal.sqlite")
+}
+
+/// The folder for files that outlive a run; it may not exist. nil: the user has no home folder.
+func stateFolder() -> BytePath? {
+  // A relative XDG path must be ignored. XDG Base Directory Specification 0.8.
+  if let state = environment("XDG_STATE_HOME"), state.isAbsolute { return state.appending("fullbore") }
+  guard let home = environment("HOME"), home.isAbsolute else { return nil }
+  return home.appending(".local/state/fullbore")
 }
 
 extension BytePath {
