@@ -64,8 +64,9 @@ extension UploadError {
     isOfLostSource && source.access == .random && info.validator != nil
   }
 
-  /// Whether the status is one of a server that restarts, or of a proxy that cannot reach its server.
-  var saysUnavailable: Bool { status.map { [502, 503, 504].contains($0) } ?? false }
+  /// Whether the status is one of a server that restarts or has no room for a while, or of a proxy that cannot reach its
+  /// server.
+  var saysUnavailable: Bool { status.map { [502, 503, 504, 507].contains($0) } ?? false }
 
   fileprivate func after(_ failures: FailureCount) -> UploadError {
     let kept = "in which the server kept \(failures.kept) of the \(failures.sent) bytes that it was sent"
