@@ -33,6 +33,8 @@ extension UploadQueue {
 
   /// The URL of the destination without a slash at its end, if `item` is to be stored below it.
   private func placeOfFolder(of item: UploadItem) -> HTTPURL? {
+    // The receiver of a form decides where the file arrives.
+    if uploader.destination.traits.recipient != nil { return nil }
     let endpoint = uploader.destination.endpoint
     let path = endpoint.path.utf8.last == UInt8(ascii: "/") ? String(endpoint.path.dropLast()) : endpoint.path
     guard item.target.url.path.hasPrefix(path + "/") else { return nil }

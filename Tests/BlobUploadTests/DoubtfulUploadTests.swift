@@ -119,6 +119,41 @@ import Testing
     #expect(peer.requests.filter { $0.hasPrefix("HEAD") && $0 != "HEAD /a" } == [], "\(peer.requests)")
   }
 
+  /// Another process begins to send to the name of a file that this one has counted as sent.
+  @Test func aLostFileWhoseNameAnotherProcessUsesFails() async throws {
+    let (desk, files, process) = (try await Desk(), StoredFiles(), IdleProcess())
+    let (asked, claimed) = (Signal(), Signal())
+    let peer = HTTPPeer { request in
+      if request.method != "PUT" { return status(files, request) }
+      let isFirst = files.isFirst(request.path)
+      if isFirst, request.path == "/c" {
+        asked.raise()
+        claimed.wait()
+        return nil
+      }
+      if !isFirst || request.path != "/b" { files[request.path] = request.body }
+      return .init(201)
+    }
+    defer { peer.stop() }
+    let queue = desk.queue(to: peer)
+    async let outcomes = desk.run(queue, ["a", "b", "c"])
+    await asked.raised()
+    // The journal has committed by then that `b` is done.
+    try await Task.sleep(for: .milliseconds(500))
+    let other = try await Journal(at: desk.journal.path, as: process.mark)
+    let item = UploadItem(
+      source: PatternSource(length: 7), info: BlobInfo(length: 7), identity: "/other/b",
+      target: queue.uploader.destination.target("b", length: 7))
+    let id = try await other.destinationID(JournalDestination(endpoint: host.text, protocolName: "put"))
+    #expect(try await other.claim([item.intent()], destination: id).first?.name == "fresh")
+    claimed.raise()
+    let ended = try await outcomes
+    #expect(ended.error("b")?.message.contains("process \(process.pid) is sending to that name") == true)
+    #expect(ended.sent == 2)
+    #expect(try await desk.journal.entries(.failed, limit: 10).map(\.intent.source) == ["/card/b"])
+    await other.close()
+  }
+
   /// A queue may be kept for further runs, and an item's source may be large.
   @Test func nothingOfTheFilesIsKeptAfterARun() async throws {
     let (desk, files) = (try await Desk(), StoredFiles())
