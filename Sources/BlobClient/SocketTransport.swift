@@ -43,7 +43,8 @@ extension SocketTransport: MixedResponseDetector {
   package var hasDoubts: Bool { pool.habits.hasDoubts.load(ordering: .relaxed) }
   package func mixesResponses(at url: HTTPURL) -> Bool { pool.habits.mixesResponses(url) }
   package func noteMixedResponses(at url: HTTPURL) { pool.habits.noteMixedResponses(url) }
-  package func takeDoubted(at url: HTTPURL) -> [HTTPURL] { pool.habits.takeDoubted(at: url) }
+  package func takeDoubted(at url: HTTPURL) -> [Int64] { pool.habits.takeDoubted(at: url) }
+  package func checkIdleConnections(at url: HTTPURL) async { await pool.checkIdle(at: url) }
 }
 
 extension SocketTransport {

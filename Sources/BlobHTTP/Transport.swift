@@ -35,8 +35,12 @@ package protocol MixedResponseDetector: Transport {
   func mixesResponses(at url: HTTPURL) -> Bool
   /// Reports that a success of this server was found to be wrong.
   func noteMixedResponses(at url: HTTPURL)
-  /// Removes and returns the URLs at this server whose last success may have been the response to another request.
-  func takeDoubted(at url: HTTPURL) -> [HTTPURL]
+  /// Removes and returns the uploads to this server of which a success may have been the response to another request.
+  /// See `Exchange.upload`.
+  func takeDoubted(at url: HTTPURL) -> [Int64]
+  /// Looks for responses that have arrived over idle connections to this server though no request has asked for them.
+  /// Returns once they are known to the other members.
+  func checkIdleConnections(at url: HTTPURL) async
 }
 
 /// Callbacks and options of one request. The closures run on the worker's thread and must return quickly.
@@ -58,6 +62,8 @@ public struct Exchange: Sendable {
   /// The transport sends the request only once. Otherwise it sends an idempotent request again if an idle connection
   /// turns out to be closed. A proxy may then still deliver the first copy.
   public var isSentOnce = false
+  /// The upload that the body belongs to, as a number that the caller has chosen; nil: none.
+  package var upload: Int64?
   /// Completes the request before it is sent, with fields that depend on the body, such as its checksum. It may read
   /// the source and block, and it is cancelled like reading a body. What it throws ends the exchange with `.source`.
   /// The transport calls it once per request, before it sends the first byte.

@@ -26,6 +26,9 @@ public final class HTTPPeer: Sendable {
     public var headers: HTTPHeaders
     /// The body. For HEAD it is the body of the GET response; it determines Content-Length and is not sent.
     public var body: [UInt8]
+    /// Called once the response was sent; what it returns is sent too, as a server does that responds to a request
+    /// twice. nil: nothing more is sent.
+    package var surplus: (@Sendable () -> String)?
 
     /// Creates a response.
     public init(_ status: Int, _ headers: HTTPHeaders = [:], _ body: [UInt8] = []) {
@@ -132,6 +135,8 @@ private final class HTTPPeerConnection {
       if reply.status != 204 { head += "Content-Length: \(reply.body.count)\r\n" }
       let bytes = Array("\(head)\r\n".utf8) + (request.method == "HEAD" ? [] : reply.body)
       guard bytes.withUnsafeBytes({ Loopback.write(socket, $0) }) else { return }
+      guard let surplus = reply.surplus.map({ Array($0().utf8) }) else { continue }
+      guard surplus.withUnsafeBytes({ Loopback.write(socket, $0) }) else { return }
     }
   }
 

@@ -46,25 +46,26 @@ extension UploadDestination {
     var end = ContinuousClock.now + limit
     var failures = 0
     var random = SystemRandomNumberGenerator()
-    while true {
-      do {
-        return try await ask()
-      } catch {
+    do throws(UploadError) {
+      return try await repeating(ask) { error async throws(UploadError) in
         failures += 1
         var asked: Duration?
         if case .retry(let after) = error.recovery { asked = after }
-        guard error.recovery != .giveUp, retry != nil || ContinuousClock.now <= end,
+        guard retry != nil || ContinuousClock.now <= end,
           let wait = policy.delay(after: failures, asked: asked, using: &random)
         else {
-          var last = error.recovery == .giveUp ? error : error.after(failures: failures)
+          var last = error.after(failures: failures)
           // The caller may go on without the response, or try again later.
           last.recovery = error.recovery
-          if last.side == .file { last.side = .destination }
           throw last
         }
         end += wait
         do { try await Task.sleep(for: wait) } catch { throw UploadError(.giveUp, .cancelled, "cancelled") }
       }
+    } catch {
+      var last = error
+      if last.side == .file { last.side = .destination }
+      throw last
     }
   }
 }

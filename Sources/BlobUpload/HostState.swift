@@ -33,6 +33,7 @@ final class HostState: Sendable {
   let existing = ExistingFiles()
   let names = NameGates()
   let overwritten = OverwrittenNames()
+  let folderPlace = FolderPlace()
   /// Whether a tus server returns the bytes of an upload under the upload's own URL.
   let uploadURLs = UploadURLs()
 
@@ -43,7 +44,7 @@ final class HostState: Sendable {
   /// an upload.
   var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
   /// The server has at least one whole file, which this run has sent or has found there.
-  private var hasStored: Bool { stored.load(ordering: .relaxed) }
+  var hasStored: Bool { stored.load(ordering: .relaxed) }
 
   func noteReached() { if !reached.load(ordering: .relaxed) { reached.store(true, ordering: .relaxed) } }
 

@@ -212,6 +212,7 @@ private final class PartLedger: UploadLedger {
   private let unasked: UnaskedParts
   private let number: Int
   private let start: Int64
+  var entry: Int64? { whole.entry }
 
   init(_ whole: any UploadLedger, _ progress: UploadProgress, _ unasked: UnaskedParts, number: Int, start: Int64) {
     self.whole = whole

@@ -10,7 +10,7 @@ final class RecentUploads: Sendable {
     let work: UploadQueue.Claimed
     let id: Int64
     let location: String?
-    /// It was stored after each connection had begun to carry one request only.
+    /// It was begun after each connection had begun to carry one request only.
     let isAlone: Bool
   }
 
@@ -18,8 +18,8 @@ final class RecentUploads: Sendable {
     /// A ring; `next` is the index of the oldest upload once it is full.
     var uploads: [Upload] = []
     var next = 0
-    /// URLs whose upload may not have been added yet: a worker can report a doubt before the queue has the response.
-    var doubted: [HTTPURL] = []
+    /// Uploads that may not have been added yet: a worker can report a doubt before the queue has the response.
+    var doubted: Set<Int64> = []
   }
   private static let most = 256
 
@@ -32,11 +32,13 @@ final class RecentUploads: Sendable {
     endpoint = uploader.destination.endpoint
   }
 
-  func add(_ work: UploadQueue.Claimed, _ id: Int64, _ location: String?) {
+  /// `isAlone`: the value of `areMixed` when the upload was begun.
+  func add(_ work: UploadQueue.Claimed, _ id: Int64, _ location: String?, isAlone: Bool) {
     // 256 open files may be more than the process may have.
     work.item.source.closeUntilNeeded()
-    guard let detector else { return }
-    let isAlone = detector.hasDoubts && detector.mixesResponses(at: endpoint)
+    // The responses to an upload of which each request had its own connection are its own. What the server has lost
+    // before is looked for all the same.
+    if detector == nil || isAlone && work.losses == 0 { return }
     let upload = Upload(work: work, id: id, location: location, isAlone: isAlone)
     state.withLock { state in
       if state.uploads.count < Self.most { return state.uploads.append(upload) }
@@ -55,26 +57,25 @@ final class RecentUploads: Sendable {
         defer { state = State() }
         return state.uploads
       }
-      state.doubted = (state.doubted + detector.takeDoubted(at: endpoint)).suffix(Self.most)
+      state.doubted.formUnion(detector.takeDoubted(at: endpoint))
       if state.doubted.isEmpty { return [] }
-      var doubtful: [Upload] = []
-      for upload in state.uploads {
-        guard let index = state.doubted.firstIndex(of: upload.work.item.target.url) else { continue }
-        state.doubted.remove(at: index)
-        doubtful.append(upload)
-      }
-      let ids = Set(doubtful.map(\.id))
-      if !ids.isEmpty {
+      let doubtful = state.uploads.filter { state.doubted.contains($0.id) }
+      if !doubtful.isEmpty {
         state.uploads = Array(state.uploads[state.next...] + state.uploads[..<state.next])
-        state.uploads.removeAll { ids.contains($0.id) }
+        state.uploads.removeAll { state.doubted.contains($0.id) }
         state.next = 0
+        state.doubted.subtract(doubtful.map(\.id))
       }
+      while state.doubted.count > Self.most { state.doubted.removeFirst() }
       return doubtful
     }
   }
 
   /// Whether the server was seen to respond to requests twice.
-  var areMixed: Bool { detector?.mixesResponses(at: endpoint) == true }
+  var areMixed: Bool { detector.map { $0.hasDoubts && $0.mixesResponses(at: endpoint) } ?? false }
+
+  /// Looks whether another response has arrived after the last one of a connection.
+  func checkConnections() async { await detector?.checkIdleConnections(at: endpoint) }
 
   /// Reports that the server does not have a file though it has said so.
   func noteLoss() { detector?.noteMixedResponses(at: endpoint) }

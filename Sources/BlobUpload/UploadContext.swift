@@ -13,6 +13,8 @@ public struct UploadContext: Sendable {
   var secretValues: [String] = []
   /// Reading a body twice costs next to nothing.
   var isLocal = true
+  /// The journal's entry of the upload; nil: there is none.
+  var entry: Int64?
 
   /// - `headers`: credentials and the user's own fields. They are sent only to the origin of `endpoint`, as every
   ///   request is.

@@ -21,7 +21,7 @@ extension UploadEngine {
         guard let status = error.status, [400, 411, 422, 501].contains(status), held.first == 0,
           let length = try await held.measure(uploader.spool, info.validator)
         else { throw error }
-        return try await send(held.source, info.of(length), target.of(length))
+        return try await send(held.source, info.with(length: length), target.with(length: length))
       }
     }
     guard let length = try await held.measure(uploader.spool, info.validator) else {
@@ -31,7 +31,7 @@ extension UploadEngine {
           + "the first one: --spool-dir says where all of it can be held, or --spool-memory how much of it in memory"
       )
     }
-    return try await send(held.source, info.of(length), target.of(length))
+    return try await send(held.source, info.with(length: length), target.with(length: length))
   }
 
   /// Uploads a sequential source, in one piece if it turns out to be small enough, otherwise in numbered parts.
@@ -62,7 +62,8 @@ extension UploadEngine {
           + "can be held")
     }
     let run = UploadRun(
-      self, held.source, isWhole ? info.of(there) : info, isWhole ? target.of(there) : target, ledger,
+      self, held.source, isWhole ? info.with(length: there) : info, isWhole ? target.with(length: there) : target,
+      ledger,
       pipe: isWhole ? nil : plan, progress)
     return try await run.run()
   }
@@ -94,16 +95,8 @@ extension SpooledSource {
   }
 }
 
-extension BlobInfo {
-  func of(_ length: Int64) -> BlobInfo {
-    var info = self
-    info.length = length
-    return info
-  }
-}
-
 extension UploadTarget {
-  func of(_ length: Int64) -> UploadTarget {
+  func with(length: Int64) -> UploadTarget {
     var target = self
     target.length = length
     return target

@@ -4,6 +4,8 @@ import Blobs
 ///
 /// All methods may be called on any thread and do not block, except for `flush`, which waits for the disk.
 protocol UploadLedger: AnyObject, Sendable {
+  /// The number of the upload's entry in the journal; nil: there is no journal.
+  var entry: Int64? { get }
   func opened(_ session: UploadSession)
   /// The server has confirmed all bytes before `offset`.
   func acknowledged(_ offset: Int64)
@@ -23,21 +25,22 @@ protocol UploadLedger: AnyObject, Sendable {
 /// The journal's entry for an upload.
 final class JournalLedger: UploadLedger {
   private let journal: Journal
-  private let entry: Int64
+  private let id: Int64
+  var entry: Int64? { id }
 
   init(_ journal: Journal, _ entry: Int64) {
     self.journal = journal
-    self.entry = entry
+    id = entry
   }
 
-  func opened(_ session: UploadSession) { journal.opened(entry, session) }
-  func acknowledged(_ offset: Int64) { journal.acknowledged(entry, offset) }
-  func restarted() { journal.restarted(entry) }
-  func abandoned() { journal.abandoned(entry) }
-  func recognized(_ validator: Validator) { journal.recognized(entry, validator) }
-  func receipt(_ receipt: PartReceipt) { journal.receipt(entry, receipt) }
+  func opened(_ session: UploadSession) { journal.opened(id, session) }
+  func acknowledged(_ offset: Int64) { journal.acknowledged(id, offset) }
+  func restarted() { journal.restarted(id) }
+  func abandoned() { journal.abandoned(id) }
+  func recognized(_ validator: Validator) { journal.recognized(id, validator) }
+  func receipt(_ receipt: PartReceipt) { journal.receipt(id, receipt) }
   func sending(from start: Int64, key: [UInt8]) -> (@Sendable (Int64, [UInt8]) -> Void)? {
-    journal.sending(entry, from: start, key: key)
+    journal.sending(id, from: start, key: key)
   }
   func flush() async throws(UploadError) { try await journal.flushed() }
 }

@@ -6,8 +6,15 @@ extension UploadQueue {
   /// which no other item can succeed; nil: continue.
   func sendDoubtful(_ engine: UploadEngine, _ observer: some UploadObserver) async -> UploadError? {
     let doubtful = recent.takeDoubtful()
+    if doubtful.isEmpty { return nil }
+    // If this process is killed now, the next one must not believe that they are stored.
+    for upload in doubtful { journal.doubted(upload.id) }
+    do { try await flush() } catch { return error }
     for (index, upload) in doubtful.enumerated() {
-      if await isStored(upload) { continue }
+      if await isStored(upload) {
+        journal.kept(upload.id)
+        continue
+      }
       if Task.isCancelled {
         forget(doubtful[index...])
         return nil
@@ -48,8 +55,8 @@ extension UploadQueue {
       case .missing: return false
       }
     } catch {
-      // The caller sends the file again, and reports the error if the server does not answer that either.
-      return false
+      // Otherwise the caller sends the file again, and reports the error if the server does not answer that either.
+      return isBelieved && error.saysUnknown
     }
   }
 
@@ -66,7 +73,15 @@ extension UploadQueue {
       }
       uploader.notice?(
         "\(work.item.target.path): the server has said that it is stored, and does not have it: it is sent again")
+      journal.released(upload.id)
       guard let claim = try await claim([work.item], again: true).first else { return nil }
+      // The item was reported as sent, so it ends as failed and not as busy.
+      if case .busy(let owner) = claim.claim {
+        throw UploadError(
+          .giveUp, .file,
+          "\(work.item.target.url): the server has said that the file is stored, and does not have it; process \(owner.pid) "
+            + "is sending to that name just now")
+      }
       let again = Claimed(work.item, claim.claim, losses: losses)
       return await handle(again, engine, observer as? FailureObserver ?? FailureObserver(observer: observer))
     } catch {
@@ -79,6 +94,11 @@ extension UploadQueue {
   }
 
   private static let mostLosses = 2
+}
+
+extension UploadError {
+  /// The protocol cannot ask for this upload, as if the receiver of a form has not said where the file is.
+  fileprivate var saysUnknown: Bool { side == .file && status == nil && recovery == .giveUp && cause == nil }
 }
 
 /// Forwards failures only: the item was reported as sent before.

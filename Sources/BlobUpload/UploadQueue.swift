@@ -6,7 +6,7 @@ import Synchronization
 /// Sends many items, several at a time; each is claimed in the journal before its first byte is sent.
 public struct UploadQueue: Sendable {
   /// Sends each item.
-  public var uploader: Uploader { didSet { recent = RecentUploads(uploader) } }
+  public var uploader: Uploader
   /// The journal in which items are claimed.
   public var journal: Journal
   /// The ID of the destination in the journal.
@@ -31,6 +31,7 @@ public struct UploadQueue: Sendable {
   /// If set, the queue waits for items that another process is sending, until they are stored or that process gives
   /// them up. Called once for each such process. Not for a feed without an end. nil: these items end as `.busy`.
   public var waiting: (@Sendable (_ pid: Int32) -> Void)?
+  /// The last uploads of the current run.
   private(set) var recent: RecentUploads
 
   /// Creates a queue. `destinationID` is what `Journal.destinationID` returned.
@@ -46,6 +47,14 @@ public struct UploadQueue: Sendable {
   /// A failed item is reported to the observer, and the others continue. Throws if no other item can succeed: the
   /// destination cannot be reached or refuses all uploads, the journal cannot be written, or the task was cancelled.
   public func run(
+    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
+  ) async throws(UploadError) {
+    var queue = self
+    queue.recent = RecentUploads(uploader)
+    try await queue.send(feed, observer)
+  }
+
+  private func send(
     _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
   ) async throws(UploadError) {
     try await recall()
@@ -100,12 +109,15 @@ public struct UploadQueue: Sendable {
       for await _ in group where fatal.error != nil { group.cancelAll() }
       withExtendedLifetime(executor) {}
     }
+    if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
+    try await flush()
+    // A second response to the last request on a connection has had some time to arrive.
+    await recent.checkConnections()
     if fatal.error != nil || Task.isCancelled {
       forgetDoubtful()
     } else if let error = await sendDoubtful(engine, observer) {
       stop(error)
     }
-    if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
     try await flush()
     // Losing this value is harmless: the next run measures again.
     try? await remember()
@@ -114,36 +126,12 @@ public struct UploadQueue: Sendable {
     if let error = uploader.destination.acquaintance.refusalOfAll { throw error }
   }
 
-  /// Applies what earlier runs have recorded about the host.
-  private func recall() async throws(UploadError) {
-    let destination = uploader.destination
-    do {
-      if let most = try await journal.largestBody(at: destination.endpoint.origin) {
-        destination.expect(largestBody: most)
-      }
-      if try await journal.needsOverride(at: destination.endpoint.origin) { destination.acquaintance.methods.recall() }
-      if let adaptive = uploader.transport as? any AdaptiveTransport,
-        let width = try await journal.width(at: destination.endpoint.origin)
-      {
-        adaptive.expect(width)
-      }
-    } catch {
-      throw UploadError(journal: error)
-    }
-  }
-
   func isLarge(_ work: Claimed) -> Bool { work.item.info.length ?? .max > largeFrom }
 
   /// Moves small items to the front. Otherwise many small ones, which mostly wait for responses, could queue behind a
   /// few that fill the link.
   private func smallFirst(_ works: [Claimed]) -> [Claimed] {
     works.filter { !isLarge($0) } + works.filter(isLarge)
-  }
-
-  private func remember() async throws(JournalError) {
-    guard let width = (uploader.transport as? any AdaptiveTransport)?.learned else { return }
-    let origin = uploader.destination.endpoint.origin
-    if try await journal.width(at: origin) != width { try await journal.keepWidth(width, at: origin) }
   }
 
   func claim(_ items: [UploadItem], again: Bool = false) async throws(UploadError) -> [Claimed] {
@@ -170,7 +158,7 @@ public struct UploadQueue: Sendable {
     }
   }
 
-  private func flush() async throws(UploadError) {
+  func flush() async throws(UploadError) {
     do { try await journal.flush() } catch { throw UploadError(journal: error) }
   }
 
@@ -204,6 +192,7 @@ public struct UploadQueue: Sendable {
     comparing doubted: [SentRange]? = nil, after before: JournalEntry? = nil, _ engine: UploadEngine,
     _ observer: some UploadObserver
   ) async -> UploadError? {
+    let isAlone = recent.areMixed
     let progress = work.progress ?? UploadProgress(totals: totals)
     if work.progress == nil { observer.started(work.item, progress) }
     var isStored = false
@@ -233,10 +222,10 @@ public struct UploadQueue: Sendable {
         id, result, keepsChecksums: work.item.info.wantsTrace,
         replaces: !outcome.foundAll(of: work.item.info.length))
       observer.ended(work.item, progress, outcome)
-      recent.add(work, id, result.location)
+      recent.add(work, id, result.location, isAlone: isAlone)
       return await sendDoubtful(engine, observer)
     } catch {
-      let error = await explained(error)
+      let error = await explained(await explainedByPlace(error, of: work.item))
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
       // A file that cannot be read back was not refused.
       let failure = isStored ? error : judged(error)

@@ -35,6 +35,7 @@ struct UploadSetup: Sendable {
     var context = engine.context(tracker)
     if engine.uploader.destination.traits.digests == .trailing { context.isLocal = source.source.isLocal }
     context.source = source
+    context.entry = ledger?.entry
     self.context = context
   }
 

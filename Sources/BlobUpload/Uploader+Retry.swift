@@ -35,15 +35,24 @@ extension Uploader {
     _ what: String, _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
     var failures = FailureCount()
-    while true {
-      do {
-        return try await ask()
-      } catch {
-        if case .giveUp = error.recovery { throw error }
-        if case .restart = error.recovery { throw error }
-        if case .shrink = error.recovery { throw error }
-        if case .rephrase = error.recovery { throw error }
-        try await wait(after: error, &failures, what)
+    return try await repeating(ask) { error async throws(UploadError) in
+      try await wait(after: error, &failures, what)
+    }
+  }
+}
+
+/// Repeats `ask` until it succeeds, or throws an error that retries cannot resolve. Calls `wait` before the next try,
+/// which throws the final error if there is to be none.
+func repeating<Answer>(
+  _ ask: () async throws(UploadError) -> Answer, _ wait: (UploadError) async throws(UploadError) -> Void
+) async throws(UploadError) -> Answer {
+  while true {
+    do {
+      return try await ask()
+    } catch {
+      switch error.recovery {
+      case .retry, .resync: try await wait(error)
+      case .restart, .shrink, .rephrase, .giveUp: throw error
       }
     }
   }
@@ -64,8 +73,9 @@ extension UploadError {
     isOfLostSource && source.access == .random && info.validator != nil
   }
 
-  /// Whether the status is one of a server that restarts, or of a proxy that cannot reach its server.
-  var saysUnavailable: Bool { status.map { [502, 503, 504].contains($0) } ?? false }
+  /// Whether the status is one of a server that restarts or has no room for a while, or of a proxy that cannot reach its
+  /// server.
+  var saysUnavailable: Bool { status.map { [502, 503, 504, 507].contains($0) } ?? false }
 
   fileprivate func after(_ failures: FailureCount) -> UploadError {
     let kept = "in which the server kept \(failures.kept) of the \(failures.sent) bytes that it was sent"

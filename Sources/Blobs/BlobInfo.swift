@@ -65,3 +65,17 @@ public struct Validator: Sendable, Hashable, Codable {
     return instance == other.instance ? .same : .unsure
   }
 }
+
+extension BlobInfo {
+  package func with(length: Int64?) -> BlobInfo {
+    var info = self
+    info.length = length
+    return info
+  }
+
+  func with(readAhead bytes: Int) -> BlobInfo {
+    var info = self
+    info.readAhead = bytes
+    return info
+  }
+}

@@ -56,9 +56,11 @@ import Testing
       #expect(try await send() == 200)
       if moment == .later {
         peer.release()
-        // Waits until the response has arrived in the local socket.
+        // Waits until the response has arrived in the local socket, or until the resting worker has found it there.
         let deadline = ContinuousClock.now + .seconds(10)
-        while unreadBytes(from: port) == 0, .now < deadline { pauseThread(milliseconds: 5) }
+        while unreadBytes(from: port) == 0, !transport.mixesResponses(at: url), .now < deadline {
+          pauseThread(milliseconds: 5)
+        }
       }
       #expect(try await send() == 404)
       withExtendedLifetime(servers) {}
@@ -73,10 +75,47 @@ import Testing
       if moment == .later {
         peer.release()
         let deadline = ContinuousClock.now + .seconds(10)
-        while unreadBytes(from: peer.port) == 0, .now < deadline { pauseThread(milliseconds: 5) }
+        while unreadBytes(from: peer.port) == 0, !transport.mixesResponses(at: peer.url()), .now < deadline {
+          pauseThread(milliseconds: 5)
+        }
       }
       for _ in 0..<3 { _ = try await transport.get(peer.url()) }
       #expect(peer.seen.received.count == 4)
+    }
+
+    /// The success was sent before the request had arrived, so it belongs to an earlier request.
+    @Test func aSuccessBeforeTheEndOfALaterRequestIsOne() async throws {
+      let peer = ScriptedPeer([.readRequest, answer(), .readHead, .read(1000), answer("201 Early"), .hold])
+      let transport = SocketTransport(.init(connections: 1))
+      _ = try await transport.get(peer.url())
+      #expect(!transport.mixesResponses(at: peer.url()))
+      let error = await failure { () async throws(TransportError) in
+        try await transport.put(peer.url(), PatternSource(length: 1 << 26))
+      }
+      #expect(error.code == .broken && transport.mixesResponses(at: peer.url()), "\(error)")
+    }
+
+    /// The server, or a program before it, has lost the connection just after a success.
+    @Test(arguments: ["http", "https"]) func aSuccessBeforeALossIsDoubted(_ scheme: String) async throws {
+      let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer("201 Created"), .hold, .reset])
+      let certificate = try Certificate()
+      let front = scheme == "https" ? TLSFront(certificate, to: peer.port) : nil
+      let url = front?.url() ?? peer.url()
+      let transport = SocketTransport(.init(connections: 1, caFile: certificate.path))
+      for upload in [6, 7] as [Int64] {
+        var exchange = Exchange()
+        exchange.upload = upload
+        let body = BlobSlice(PatternSource(length: 1000), length: 1000)
+        _ = try await transport.send(HTTPRequest("PUT", url), body: body, exchange)
+      }
+      await transport.checkIdleConnections(at: url)
+      #expect(!transport.hasDoubts)
+      peer.release()
+      await peer.wait { $0.ended == 1 }
+      pauseThread(milliseconds: 50)
+      await transport.checkIdleConnections(at: url)
+      #expect(transport.takeDoubted(at: url) == [7])
+      #expect(transport.takeDoubted(at: url) == [] && !transport.mixesResponses(at: url))
     }
 
     /// Some servers announce so that they close an idle connection. RFC 9110 §15.5.9.

@@ -34,13 +34,7 @@ import Testing
     }
   }
 
-  private func queue(_ desk: Desk, _ peer: HTTPPeer) -> UploadQueue {
-    var queue = desk.queue(SocketTransport(.init(connections: 1)))
-    queue.uploader.destination = UploadDestination(
-      endpoint: peer.url, uploadProtocol: PlainPut(), limits: PlainPut().limits)
-    queue.jobs = 1
-    return queue
-  }
+  private func queue(_ desk: Desk, _ peer: HTTPPeer) -> UploadQueue { desk.queue(to: peer) }
 
   @Test(arguments: Sign.allCases) func aFileThatWasOnlySaidToBeStoredIsSentAgain(_ sign: Sign) async throws {
     let (desk, files) = (try await Desk(), StoredFiles())
@@ -105,8 +99,19 @@ import Testing
   }
 }
 
+extension Desk {
+  /// A queue that sends one file at a time by PUT, over one connection.
+  func queue(to peer: HTTPPeer) -> UploadQueue {
+    var queue = queue(SocketTransport(.init(connections: 1)))
+    queue.uploader.destination = UploadDestination(
+      endpoint: peer.url, uploadProtocol: PlainPut(), limits: PlainPut().limits)
+    queue.jobs = 1
+    return queue
+  }
+}
+
 /// The files of a server, by path.
-private final class StoredFiles: Sendable {
+final class StoredFiles: Sendable {
   private let files = Mutex<[String: [UInt8]]>([:])
   private let asked = Mutex<Set<String>>([])
 

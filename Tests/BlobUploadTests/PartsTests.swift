@@ -253,6 +253,7 @@ import Testing
   }
 
   final class OffsetLedger: UploadLedger {
+    let entry: Int64? = nil
     private let noted = Mutex<[Int64]>([])
     var offsets: [Int64] { noted.withLock { $0 } }
     func opened(_ session: UploadSession) {}

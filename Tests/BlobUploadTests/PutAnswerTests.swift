@@ -256,4 +256,24 @@ import Testing
     }
     #expect(asked == 3)
   }
+
+  /// Each node of a delivery network has its own name in `Server`.
+  @Test func aServerOfManyNamesIsAskedForAFewFiles() async throws {
+    let answers = PutAnswers()
+    var asked = 0
+    for folder in ["in", "out"] {
+      let request = HTTPRequest("PUT", HTTPURL("http://a.example/\(folder)/x")!)
+      for node in 0..<200 {
+        let response = HTTPResponse.status(201, ["Server": "ECS (dcb/\(folder)\(node))"])
+        if answers.isTrusted(after: request, response) { continue }
+        try await answers.trust(response, inFolderOf: request.url) { () async throws(UploadError) in
+          asked += 1
+          return true
+        }
+      }
+      // Another kind of success is still checked.
+      #expect(!answers.isTrusted(after: request, .status(200, ["Content-Type": "text/html"])))
+    }
+    #expect(asked <= 20, "\(asked)")
+  }
 }

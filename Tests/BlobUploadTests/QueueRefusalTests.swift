@@ -184,4 +184,62 @@ import Testing
     #expect(error?.status == 403 && error?.side == .destination, "\(error as Any)")
     for name in 0..<5 { #expect(outcomes.error("\(name)")?.side == .file, "\(name)") }
   }
+
+  /// A server that says when it will have room is asked again then, as one that says when it will be available.
+  @Test func aFullDiskThatWillHaveRoomEndsNothing() async throws {
+    let desk = try await Desk()
+    let script = Script { number, _ throws(TransportError) in
+      number < 2 ? .status(507, ["Retry-After": "7"]) : .status(201)
+    }
+    let clock = LeapingClock()
+    var queue = desk.queue(script)
+    queue.uploader.clock = clock
+    queue.jobs = 1
+    #expect(try await desk.run(queue, ["a", "b"]).sent == 2)
+    #expect(clock.waits == [.seconds(7), .seconds(7)])
+    let full = Script(.status(507, ["Retry-After": "7"]))
+    queue.uploader.transport = full
+    queue.uploader.retry = RetryPolicy(retries: 1)
+    let error = await #expect(throws: UploadError.self) {
+      try await desk.run(queue, (0..<9).map { "\($0)" })
+    }
+    #expect(error?.status == 507 && error?.side == .destination, "\(error as Any)")
+    #expect(full.methods.count == 6, "three files, two attempts each")
+  }
+
+  /// The destination of a folder is the URL of a file: no file can be sent below it.
+  @Test(arguments: ["put", "tus"]) func aFileInThePlaceOfTheFolderIsToldOnce(_ name: String) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      switch (request.method, request.url.path) {
+      case ("PUT", _), ("POST", _): .status(409)
+      case ("HEAD", "/in"): .status(200, ["Content-Length": "5"])
+      default: .status(404)
+      }
+    }
+    var queue = desk.queue(script, name == "put" ? PlainPut() : Tus())
+    queue.jobs = 1
+    let outcomes = Outcomes()
+    let error = await #expect(throws: UploadError.self) {
+      try await desk.run(queue, (0..<20).map { "\($0)" }, outcomes)
+    }
+    #expect(error?.side == .destination && error?.message.contains("is a file") == true, "\(error as Any)")
+    #expect(outcomes["1"] == nil)
+  }
+
+  /// Each name may be taken while others are free.
+  @Test(arguments: [301, 200]) func aFolderWhoseNamesAreTakenIsNoFile(_ status: Int) async throws {
+    let desk = try await Desk()
+    let script = Script { _, request throws(TransportError) in
+      switch (request.method, request.url.path) {
+      case ("POST", _): .status(409)
+      case ("HEAD", "/in"): .status(status, ["Location": "/in/", "Content-Length": "5"])
+      default: .status(200, ["Content-Length": "5"])
+      }
+    }
+    var queue = desk.queue(script, Tus())
+    queue.jobs = 1
+    let outcomes = try await desk.run(queue, (0..<20).map { "\($0)" })
+    #expect(outcomes.error("19")?.status == 409)
+  }
 }

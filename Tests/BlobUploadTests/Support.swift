@@ -193,6 +193,7 @@ final class RecordedEvents: UploadEvents {
 
 /// A ledger that forwards how far bytes were sent.
 final class SendingLedger: UploadLedger {
+  let entry: Int64? = nil
   private let note: @Sendable (Int64) -> Void
 
   init(_ note: @escaping @Sendable (Int64) -> Void) { self.note = note }

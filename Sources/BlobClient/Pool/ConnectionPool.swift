@@ -9,7 +9,7 @@ import Synchronization
 /// `ConcurrencyController` limits the busy workers and learns from results: a server that responds at once is served
 /// with the least CPU time by a few busy workers, a distant one needs many.
 final class ConnectionPool: Sendable {
-  private struct State {
+  struct State {
     var width: ConcurrencyController
     var waiting = ExchangeQueue()
     /// How many times a worker has continued with a request from the queue.
@@ -83,7 +83,7 @@ final class ConnectionPool: Sendable {
   let options: SocketTransport.Options
   let proxies: ProxyRules
   // A `Monitor` rather than a `Mutex`, because the thread sanitizer understands pthread locks.
-  private let state: Monitor<State>
+  let state: Monitor<State>
   /// Bytes that are reserved for buffers of transfers.
   let buffered = Atomic(0)
   private let hasStirred = Atomic(false)
@@ -172,16 +172,6 @@ final class ConnectionPool: Sendable {
       state.bytesUnderWay -= job.counted
       job.counted = min(length ?? .max, ConcurrencyController.mostCounted)
       state.bytesUnderWay += job.counted
-    }
-  }
-
-  /// Closes the idle connections to a server that has let a request wait. See `StalledServers`.
-  func closeIdle(at url: HTTPURL) {
-    state.update(waking: .none) { state in
-      for door in state.idle where door.leads(to: url) {
-        door.last = nil
-        door.letGo()
-      }
     }
   }
 

@@ -6,7 +6,8 @@ import Synchronization
 final class ServerHabits: Sendable {
   private let closing = Origins()
   private let mixing = Origins()
-  private let doubted = Mutex<Set<HTTPURL>>([])
+  /// Uploads by origin.
+  private let doubted = Mutex<[String: Set<Int64>]>([:])
   /// Whether any server was seen to mix responses, or any success was doubted.
   let hasDoubts = Atomic(false)
 
@@ -30,22 +31,21 @@ final class ServerHabits: Sendable {
 
   func mixesResponses(_ url: HTTPURL) -> Bool { mixing.contains(url) }
 
-  /// Reports that the success of the last request to `url` may have been the response to another request.
-  func doubt(_ url: HTTPURL) {
-    doubted.withLock { if $0.count < Self.mostDoubted { $0.insert(url) } }
+  /// Reports that a success of `upload` at the server of `url` may have been the response to another request.
+  func doubt(_ upload: Int64, at url: HTTPURL) {
+    doubted.withLock { doubted in
+      if doubted.count >= Self.most, doubted[url.origin] == nil { return }
+      if doubted[url.origin, default: []].count < Self.most { doubted[url.origin, default: []].insert(upload) }
+    }
     hasDoubts.store(true, ordering: .relaxed)
   }
 
-  /// Removes and returns the doubted URLs at the server of `url`.
-  func takeDoubted(at url: HTTPURL) -> [HTTPURL] {
-    doubted.withLock { doubted in
-      let taken = doubted.filter { $0.isAtServer(of: url) }
-      doubted.subtract(taken)
-      return Array(taken)
-    }
+  /// Removes and returns the doubted uploads at the server of `url`.
+  func takeDoubted(at url: HTTPURL) -> [Int64] {
+    doubted.withLock { $0.removeValue(forKey: url.origin).map(Array.init) ?? [] }
   }
 
-  private static let mostDoubted = 1024
+  private static let most = 1024
 }
 
 /// A set of origins that is empty for most pushes.

@@ -8,6 +8,8 @@ final class WorkerInbox: @unchecked Sendable {
     var closed = false
     /// The worker must close its connection.
     var letsGo = false
+    /// Called once the worker has examined its connection.
+    var checks: [@Sendable () -> Void] = []
   }
   private let inbox = Monitor(Inbox())
   /// Ends the worker's wait for the network. Any thread may raise it at any time.
@@ -27,22 +29,35 @@ final class WorkerInbox: @unchecked Sendable {
   /// Makes an idle worker close its connection.
   func letGo() { inbox.update { $0.letsGo = true } }
 
+  /// Makes an idle worker examine its connection, and then call `done`.
+  func check(_ done: @escaping @Sendable () -> Void) { inbox.update { $0.checks.append(done) } }
+
   /// Waits for the next exchange; nil: the worker must end. If none arrives within `patience`, calls `rest` once and
-  /// then waits on. Calls `closing` when the worker must close its connection. Called on the worker's thread.
-  func wait(atMost patience: Duration, thenCall rest: () -> Void, closing: () -> Void) -> QueuedExchange? {
-    var found = inbox.wait(atMost: patience, until: Self.take)
-    if found == nil { rest() }
+  /// then waits on. Calls `checking` when the worker must examine its connection, and `closing` when it must close it.
+  /// Called on the worker's thread.
+  func wait(
+    atMost patience: Duration, thenCall rest: () -> Void, checking: () -> Void, closing: () -> Void
+  ) -> QueuedExchange? {
+    var hasRested = false
     while true {
-      let inbox = found ?? inbox.wait(until: Self.take)
-      if inbox.letsGo { closing() }
-      if inbox.job != nil || inbox.closed { return inbox.job }
-      found = nil
+      let found = hasRested ? inbox.wait(until: Self.take) : inbox.wait(atMost: patience, until: Self.take)
+      guard let found else {
+        rest()
+        hasRested = true
+        continue
+      }
+      if !found.checks.isEmpty {
+        checking()
+        for done in found.checks { done() }
+      }
+      if found.letsGo { closing() }
+      if found.job != nil || found.closed { return found.job }
     }
   }
 
   private static func take(_ inbox: inout Inbox) -> Inbox? {
-    if inbox.job == nil && !inbox.closed && !inbox.letsGo { return nil }
-    defer { (inbox.job, inbox.letsGo) = (nil, false) }
+    if inbox.job == nil && !inbox.closed && !inbox.letsGo && inbox.checks.isEmpty { return nil }
+    defer { (inbox.job, inbox.letsGo, inbox.checks) = (nil, false, []) }
     return inbox
   }
 }

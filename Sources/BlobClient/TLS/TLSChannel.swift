@@ -25,6 +25,8 @@ final class TLSChannel {
   /// Encrypted bytes that the socket has not accepted yet.
   var pending: Int { gathered.count }
   var isOpen: Bool { ssl != nil && !hasEnded }
+  /// The connection has failed, and was not closed in an orderly way.
+  private(set) var wasReset = false
 
   /// Takes over `ssl`, a connection on `socket` after its handshake. If this returns nil, the caller still owns it.
   init?(_ ssl: OpaquePointer, on socket: Int32, _ stock: BufferPool, _ context: TLSContext, _ origin: String) {
@@ -65,7 +67,12 @@ final class TLSChannel {
   var isQuiet: Bool {
     guard let ssl, !hasEnded, SSL_has_pending(ssl) == 0 else { return false }
     var byte: UInt8 = 0
-    if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 { return errno == EAGAIN }
+    if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 {
+      if errno == EAGAIN { return true }
+      // The system reports this only once.
+      (wasReset, hasEnded) = (true, true)
+      return false
+    }
     // New session tickets are not application data. RFC 8446 §4.6.1.
     ERR_clear_error()
     let result = SSL_peek(ssl, &byte, 1)
@@ -191,7 +198,7 @@ final class TLSChannel {
   fileprivate func read(_ room: UnsafeMutableRawBufferPointer, _ bio: OpaquePointer) -> Int32 {
     fb_bio_clear_retry(bio)
     let count = recv(socket, room.baseAddress, room.count, Int32(MSG_DONTWAIT))
-    if count < 0 && (errno == EAGAIN || errno == EINTR) { fb_bio_retry_read(bio) }
+    if count < 0 { if errno == EAGAIN || errno == EINTR { fb_bio_retry_read(bio) } else { wasReset = true } }
     if count == 0 { hasEnded = true }
     return Int32(count)
   }

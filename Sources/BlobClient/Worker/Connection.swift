@@ -39,6 +39,7 @@ enum Connection {
       case .sealed(let channel):
         if channel.isQuiet { return .quiet }
         count = channel.peek(into: room)
+        if count == 0, channel.wasReset { return .reset }
       case .nested(let stream, _):
         switch stream.receive(into: room) {
         case .nothing: return .quiet

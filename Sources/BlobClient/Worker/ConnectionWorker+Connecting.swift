@@ -17,9 +17,9 @@ extension ConnectionWorker {
     var idleTime = Duration.zero
     /// The number of completed exchanges.
     private(set) var exchanges = 0
-    /// The URL of the last exchange if it has stored something. nil after the first exchange, whose response cannot be
+    /// The upload that the last exchange has stored something of. nil after the first exchange, whose response cannot be
     /// one to an earlier request.
-    private(set) var lastStored: HTTPURL?
+    private(set) var lastUpload: Int64?
     /// Whether the socket is now blocking, for `receive(waiting: true)`.
     var waits = false
 
@@ -32,12 +32,12 @@ extension ConnectionWorker {
       self.proxy = proxy
     }
 
-    /// Called after an exchange, when another one may follow.
+    /// Called after an exchange that has a response.
     func becomesIdle(after transfer: Transfer) {
       let isStored = transfer.job.body != nil && transfer.head.final.map { 200..<300 ~= $0.status } ?? false
-      lastStored = exchanges > 0 && isStored ? transfer.request.url : nil
+      lastUpload = exchanges > 0 && isStored ? transfer.job.exchange.upload : nil
       exchanges += 1
-      wasIdle = true
+      (wasIdle, idleTime) = (true, .zero)
       since = .now
     }
 
@@ -61,14 +61,7 @@ extension ConnectionWorker {
   func isKept(for url: HTTPURL, through proxy: Proxy?) -> Bool {
     guard let kept, kept.url.isAtServer(of: url), kept.proxy == proxy else { return false }
     kept.idleTime = SuspendingClock.now - kept.since
-    if kept.idleTime >= Self.longestIdle { return false }
-    switch kept.wire.idleState {
-    case .quiet: return true
-    case .closed: break
-    case .reset: noteLoss(of: kept)
-    case .responded: pool.habits.noteMixedResponses(kept.url)
-    }
-    return false
+    return kept.idleTime < Self.longestIdle && note(kept.wire.idleState, of: kept)
   }
 
   /// Makes a new connection in place of the stored one.
@@ -143,7 +136,10 @@ extension ConnectionWorker {
   }
 
   /// Closes the stored connection, if there is one.
-  func letGo() { kept.take()?.wire.close() }
+  func letGo() {
+    checkIdle()
+    kept.take()?.wire.close()
+  }
 
   /// Few servers keep an idle connection open for longer.
   private static let longestIdle = Duration.seconds(50)

@@ -69,6 +69,10 @@ extension ConnectionWorker {
       if talk.isReusable, !pool.habits.mixesResponses(request.url), talk.wire.giveBack() {
         connection.becomesIdle(after: transfer)
         kept = connection
+      } else if talk.isAnswered, talk.held == 0, !talk.isFirst {
+        // The connection is closed now, and no later request would find what has arrived.
+        connection.becomesIdle(after: transfer)
+        _ = note(talk.wire.idleState, of: connection)
       }
       let response = HTTPResponse(head: head, body: transfer.content)
       return relay.map { response.withoutSecrets(of: $0) } ?? response
@@ -248,7 +252,12 @@ extension ConnectionWorker {
           if !talk.frame.begin(head, to: transfer.job.request.method) { throw notHTTP(transfer) }
         }
       }
-      if !isTaken { throw transfer.failure! }
+      if !isTaken {
+        if let head = transfer.head.final, 200..<300 ~= head.status, !transfer.isSent {
+          noteEarlySuccess(talk, transfer)
+        }
+        throw transfer.failure!
+      }
     }
     talk.isAnswered = true
     talk.isOver = true

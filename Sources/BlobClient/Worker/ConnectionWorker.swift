@@ -44,14 +44,18 @@ final class ConnectionWorker {
   /// Works until the transport is closed or this worker is abandoned. While it waits it retains nothing of the last
   /// exchange: the source's files are closed, and the exchange's closures are released.
   func run() {
-    var next = door.wait(atMost: Self.shortest, thenCall: rest, closing: letGo)
+    var next = nextJob()
     while let end = next.take().map(work) {
       switch end {
       case .abandoned: return
       case .further(let job): next = job
-      case .idle: next = door.wait(atMost: Self.shortest, thenCall: rest, closing: letGo)
+      case .idle: next = nextJob()
       }
     }
+  }
+
+  private func nextJob() -> QueuedExchange? {
+    door.wait(atMost: Self.shortest, thenCall: rest, checking: { checkIdle() }, closing: letGo)
   }
 
   /// After less idle time, a worker keeps its buffers: usually the next request follows the last response at once.
@@ -62,6 +66,7 @@ final class ConnectionWorker {
   /// Frees the large buffers of an idle worker, which the pool no longer counts. Its connection has nothing to send, and
   /// is closed in the ordinary way from now on.
   private func rest() {
+    checkIdle()
     kept?.discards(false)
     if case .sealed(let channel)? = kept?.wire { channel.rest() }
     giveBackSmall()

@@ -23,11 +23,17 @@ extension ConnectionWorker {
   /// does not have the body. A connection through a proxy acknowledges what the proxy has received.
   func checkHasArrived(_ talk: HTTP1Exchange, _ head: HTTPHead, _ transfer: Transfer) throws(TransportError) {
     guard transfer.job.body != nil, 200..<300 ~= head.status, Socket.hasUnacknowledged(talk.wire.socket) else { return }
-    if !talk.isFirst { pool.habits.noteMixedResponses(transfer.request.url) }
+    noteEarlySuccess(talk, transfer)
     throw TransportError(
       .broken,
       "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent, before the "
         + "last of them had arrived there")
+  }
+
+  /// Called when a success came before the whole request was sent, or had arrived. If the connection was used before, the
+  /// response may belong to an earlier request.
+  func noteEarlySuccess(_ talk: HTTP1Exchange, _ transfer: Transfer) {
+    if !talk.isFirst { pool.habits.noteMixedResponses(transfer.request.url) }
   }
 
   /// Throws if the response may belong to another request: the connection was used before, and the server has meanwhile
@@ -40,10 +46,34 @@ extension ConnectionWorker {
         + transfer.reached)
   }
 
+  /// Examines the stored connection, if a request was sent over it. false: it cannot be used again and was closed.
+  @discardableResult func checkIdle() -> Bool {
+    guard let kept else { return false }
+    // A connection that was made ahead has no response to wait for.
+    if kept.exchanges == 0 { return true }
+    kept.idleTime = SuspendingClock.now - kept.since
+    if note(kept.wire.idleState, of: kept) { return true }
+    self.kept = nil
+    kept.wire.close()
+    return false
+  }
+
+  /// Reports what the server has done since the last exchange of `connection`. Returns whether it has done nothing.
+  func note(_ state: IdleState, of connection: IdleConnection) -> Bool {
+    switch state {
+    case .quiet: return true
+    case .closed: break
+    case .reset: noteLoss(of: connection)
+    case .responded: pool.habits.noteMixedResponses(connection.url)
+    }
+    return false
+  }
+
   /// Called when a connection was lost without a response to its last request: the response to the request before it
   /// may have been that to an earlier one, and it may have been lost too. An idle connection that is merely closed has
   /// usually been idle for longer.
   func noteLoss(of connection: IdleConnection) {
-    if let url = connection.lastStored, connection.idleTime < .seconds(2) { pool.habits.doubt(url) }
+    guard let upload = connection.lastUpload, connection.idleTime < .seconds(2) else { return }
+    pool.habits.doubt(upload, at: connection.url)
   }
 }

@@ -275,13 +275,10 @@ extension Journal {
   /// ms.
   public nonisolated func recognized(_ id: Int64, _ validator: Validator) { note(id, .recognized(validator)) }
 
-  /// The server still has the upload of a superseded entry, which becomes done again. Written within 250 ms.
-  nonisolated func kept(_ id: Int64) { note(id, .kept) }
-
   /// The claim ends, and the entry stays unfinished. Written within 250 ms.
   public nonisolated func released(_ id: Int64) { note(id, .released) }
 
-  private nonisolated func note(_ id: Int64, _ event: JournalNote.Event) {
+  nonisolated func note(_ id: Int64, _ event: JournalNote.Event) {
     guard let (delay, round) = notes.add(JournalNote(id: id, event: event)) else { return }
     // Unstructured, because the caller must not wait for the writer. It ends within a second and does not retain a
     // closed journal.

@@ -16,6 +16,7 @@ struct JournalNote: Sendable {
     case abandoned
     case recognized(Validator)
     case kept
+    case doubted
     case released
   }
   var id: Int64
@@ -25,10 +26,20 @@ struct JournalNote: Sendable {
   func needsNoClaim(isDone: Bool) -> Bool {
     switch event {
     case .restarted, .abandoned: true
-    case .recognized, .kept: isDone
+    case .recognized, .kept, .doubted: isDone
     default: false
     }
   }
+}
+
+// Notes about uploads that were done, and that the server is asked about.
+extension Journal {
+  /// The success of an upload that is done may have been the response to another request. The entry is claimed and no
+  /// longer done: if this process is killed now, the next run asks the server, or sends the file again. Written at once.
+  nonisolated func doubted(_ id: Int64) { note(id, .doubted) }
+
+  /// The server still has the upload of a superseded or doubted entry, which becomes done again. Written within 250 ms.
+  nonisolated func kept(_ id: Int64) { note(id, .kept) }
 }
 
 /// Notes that wait for the writer, in their order of arrival.
@@ -65,7 +76,7 @@ final class JournalNotes: Sendable {
     state.withLock { state in
       var delay: Delay
       switch note.event {
-      case .opened, .receipt, .restarted, .abandoned: delay = .none
+      case .opened, .receipt, .restarted, .abandoned, .doubted: delay = .none
       case .done, .failed, .refused, .recognized, .kept, .released: delay = .batch
       case .acknowledged: delay = .progress
       }

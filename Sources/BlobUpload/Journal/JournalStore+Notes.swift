@@ -124,7 +124,8 @@ extension JournalStore {
       try recognize.bind(3, validator.version)
       try recognize.bind(4, validator.instance)
       try run(recognize, note.id, now)
-    case .kept: try reinstate(note.id, row, now)
+    case .kept: try reinstate(note.id, row, me, now)
+    case .doubted: try doubt(note.id, row, me, now)
     case .released:
       try keepSent(note.id, me)
       try run(try database.statement("UPDATE upload SET owner = NULL, updated = ?2 WHERE id = ?1"), note.id, now)

@@ -62,14 +62,28 @@ extension JournalStore {
     try mark.run()
   }
 
-  /// Marks a superseded row as done again: the server still has its upload.
-  func reinstate(_ id: Int64, _ row: UploadRowFacts, _ now: Int64) throws(SQLiteError) {
-    guard row.isSuperseded else { return }
-    let done = try database.statement("UPDATE upload SET state = 2, error = NULL, updated = ?2 WHERE id = ?1")
+  /// Marks a row that is done like a superseded one, and claims it: the server is asked whether it has the upload.
+  func doubt(_ id: Int64, _ row: UploadRowFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+    guard row.isDone else { return }
+    uncount(row.destination, row.bytes)
+    let doubt = try database.statement(
+      "UPDATE upload SET state = 4, sent_length = length, owner = ?3, error = ?4, updated = ?2 WHERE id = ?1")
+    try doubt.bind(1, id)
+    try doubt.bind(2, now)
+    try doubt.bind(3, me)
+    try doubt.bind(4, "the server may have said that another file is stored")
+    try doubt.run()
+  }
+
+  /// Marks a superseded row, or one that was doubted, as done again: the server still has its upload.
+  func reinstate(_ id: Int64, _ row: UploadRowFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+    guard row.isSuperseded || row.owner == me else { return }
+    let done = try database.statement(
+      "UPDATE upload SET state = 2, owner = NULL, error = NULL, updated = ?2 WHERE id = ?1 AND state = 4")
     try done.bind(1, id)
     try done.bind(2, now)
     try done.run()
-    count(row.destination, row.bytes)
+    if database.changes == 1 { count(row.destination, row.bytes) }
   }
 
   /// Must be called inside a transaction, after claims for a destination. Uploads that may replace a file may do so

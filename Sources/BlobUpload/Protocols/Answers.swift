@@ -15,7 +15,8 @@ extension UploadError {
       case 409, 412: (conflict, .file)
       case 423, 460: (.resync, .file)
       case _ where response.tellsOtherDigest: (.resync, .file)
-      case 507: (.giveUp, .destination)
+      // A server that says when there will be room is waited for, like one that is unavailable.
+      case 507: (response.headers.retryAfter.map { .retry(after: $0) } ?? .giveUp, .destination)
       // 421: the server does not answer to the host's name, whatever the file. RFC 9110 §15.5.20.
       case 300..<400, 405, 421, 501: (.giveUp, .destination)
       default: (.giveUp, .file)

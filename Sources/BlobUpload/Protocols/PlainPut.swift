@@ -107,7 +107,7 @@ public struct PlainPut: UploadProtocol {
     if folders == nil, response.status == 409,
       (try? await with.remoteLength(of: request.url, expecting: nil)) == .missing
     {
-      error.status = nil
+      (error.status, error.cause) = (nil, MissingFolder())
       error.message =
         "\(request.method) \(request.url): answered 409, though no file has that name. Is its folder there? With dav+ "
         + "instead of put+ before the URL, it is made where it is missing"

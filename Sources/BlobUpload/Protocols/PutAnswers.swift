@@ -19,6 +19,10 @@ final class PutAnswers: Sendable {
     /// Only one file of the folder is queried at a time.
     let gate = Gate(1)
   }
+  /// Hashes of the values of `Server` in successes that were true, of all folders.
+  private let servers = Mutex<Set<Int>>([])
+  /// So many values were true that each node of a network seems to have its own.
+  private let ignoresServers = Atomic(false)
   private let folders = Mutex<[Substring: Folder]>([:])
   /// Maximum number of folders. Beyond it all are forgotten, and one file of each is queried again.
   private static let mostFolders = 1000
@@ -65,17 +69,17 @@ final class PutAnswers: Sendable {
 
   private func knows(_ response: HTTPResponse, in folder: Folder) -> Bool {
     if folder.isTrusted.load(ordering: .relaxed) { return true }
-    let look = Self.look(response)
+    let look = look(response)
     if folder.look.load(ordering: .relaxed) == look { return true }
     return folder.looks.withLock { $0.contains(look) }
   }
 
   /// A hash of the fields in which the responses of the server differ from those of another program, such as a hotspot, that
   /// responds in its place; never 0.
-  private static func look(_ response: HTTPResponse) -> Int {
+  private func look(_ response: HTTPResponse) -> Int {
     var hasher = Hasher()
     hasher.combine(response.status)
-    hasher.combine(response.headers["Server"])
+    if !ignoresServers.load(ordering: .relaxed) { hasher.combine(response.headers["Server"]) }
     hasher.combine(response.headers["Content-Type"])
     return hasher.finalize() | 1
   }
@@ -96,12 +100,22 @@ final class PutAnswers: Sendable {
     try await folder.gate.pass { () async throws(UploadError) in
       if knows(response, in: folder) { return }
       guard try await ask() else { return }
-      let look = Self.look(response)
+      noteServer(of: response)
+      let look = look(response)
       folder.look.store(look, ordering: .relaxed)
       folder.looks.withLock { looks in
         // A server whose responses all differ is asked about each of its files.
-        if looks.count < 16 { looks.insert(look) }
+        if looks.count < Self.mostLooks { looks.insert(look) }
       }
+    }
+  }
+
+  private static let mostLooks = 16
+
+  private func noteServer(of response: HTTPResponse) {
+    servers.withLock { servers in
+      servers.insert(response.headers["Server"].hashValue)
+      if servers.count >= Self.mostLooks { ignoresServers.store(true, ordering: .relaxed) }
     }
   }
 }

@@ -103,7 +103,8 @@ extension UploadContext {
         "\(request.method) \(request.url): not sent, since it is not at \(server.endpoint.origin)")
     }
     let response: HTTPResponse
-    let (prepared, on) = prepared(request, on)
+    var (prepared, on) = prepared(request, on)
+    on.upload = entry
     do { response = try await server.transport.send(prepared, body: body, on) } catch { throw UploadError(error) }
     server.knowledge.note(response)
     return withoutSecrets(response, to: request)

@@ -13,7 +13,7 @@ extension S3Multipart {
     // A pipe's length is known only once it has ended.
     let length = upload.length ?? parts.lazy.map(\.held).clampedSum
     upload.length = length
-    expecting.state["length"] = String(length)
+    expecting.length = length
     expecting.state["etag"] = Self.tag(of: parts)
     expecting.state["value"] = whole
     with.opened(expecting)

@@ -18,10 +18,10 @@ extension S3Multipart {
         status: response.status)
     }
     var state = ["url": target.url.text, "id": id, "checksum": options.checksum.name]
-    if let length = target.length { state["length"] = String(length) }
     if target.overwrite { state["overwrite"] = "true" }
     if response.headers["x-amz-checksum-type"] == "FULL_OBJECT" { state["whole"] = "true" }
-    let session = UploadSession(state: state, limits: limits)
+    var session = UploadSession(state: state, limits: limits)
+    session.length = target.length
     with.opened(session)
     return .parts([], session)
   }
@@ -182,7 +182,7 @@ struct S3Upload: Sendable {
       throw UploadError(.restart, .journal, "the upload's id is missing from the journal")
     }
     self.id = id
-    length = session.state["length"].flatMap { Int64(digits: $0) }
+    length = session.length
     partSize = session.partSize
     overwrites = session.state["overwrite"] != nil
     knowsWhole = session.state["whole"] != nil

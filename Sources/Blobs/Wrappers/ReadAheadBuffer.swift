@@ -60,7 +60,7 @@ package final class ReadAheadBuffer: @unchecked Sendable {
       memory = .allocate(byteCount: max(1, min(capacity, rest < capacity ? rest + 1 : capacity)), alignment: 16)
       let least = piece.map { min($0, max(1, memory.count / 2)) } ?? 1
       let piece = piece ?? max(info.preferredRead, 64 << 10)
-      state.update { $0.opening = .success(info.readAhead(0)) }
+      state.update { $0.opening = .success(info.with(readAhead: 0)) }
       while let work = next(least) { perform(work, reader, upTo: piece) }
     } catch {
       state.update { state in

@@ -24,7 +24,7 @@ public struct ReadAheadSource: BlobSource {
 
   /// Like the source's, except `readAhead`, which is 0. The info of a reader that does not read ahead, or not yet,
   /// still has the source's value.
-  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel).readAhead(0) }
+  public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel).with(readAhead: 0) }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     if source.access == .sequential { return try source.open(at: offset, cancel) }
@@ -32,14 +32,6 @@ public struct ReadAheadSource: BlobSource {
     let reader = ReadAheadReader(cancel, capacity)
     if let limit { try reader.beginDirectly(source, at: offset, limit) } else { try reader.begin(source, at: offset) }
     return reader
-  }
-}
-
-extension BlobInfo {
-  func readAhead(_ bytes: Int) -> BlobInfo {
-    var other = self
-    other.readAhead = bytes
-    return other
   }
 }
 
@@ -97,7 +89,7 @@ private final class ReadAheadReader: ReadAheadAware {
   private func goAhead() {
     let (reader, offset) = (direct!.reader, direct!.pace.offset)
     direct = nil
-    info = info.readAhead(0)
+    info = info.with(readAhead: 0)
     ring.read(reader, at: offset, capacity)
   }
 

@@ -51,7 +51,7 @@ struct DavPlace: Sendable {
     }
     self.url = url
     self.root = root
-    length = state["length"].flatMap { Int64($0) }
+    length = session.length
     contentType = state["type"] ?? "application/octet-stream"
     overwrites = state["overwrite"] != nil
     modified = state["modified"]
@@ -76,12 +76,13 @@ struct DavPlace: Sendable {
       "target": url.text, "root": root.text, "type": contentType, "tries": String(tries),
       "leftovers": leftovers.filter { !$0.isEmpty }.joined(separator: " "),
     ]
-    if let length { state["length"] = String(length) }
     if overwrites { state["overwrite"] = "true" }
     if wasSentStraight { state["straight"] = "true" }
     state["modified"] = modified
     state["stored"] = stored
-    return UploadSession(state: state)
+    var session = UploadSession(state: state)
+    session.length = length
+    return session
   }
 
   /// A hidden name with an extension that servers accept: Nextcloud forbids `.part` and `.filepart`.

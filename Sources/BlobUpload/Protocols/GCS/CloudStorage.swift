@@ -57,9 +57,9 @@ public struct CloudStorage: UploadProtocol {
     guard response.status == 200 || response.status == 201 else { throw object.refusal(request, response) }
     let url = try request.uploadURL(response.head)
     var state = ["url": url.text, "object": target.url.text]
-    if let length = target.length { state["length"] = String(length) }
     if target.overwrite { state["overwrites"] = "1" }
-    let session = UploadSession(state: state)
+    var session = UploadSession(state: state)
+    session.length = target.length
     with.opened(session)
     return .upTo(0, session)
   }
