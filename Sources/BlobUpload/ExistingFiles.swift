@@ -17,10 +17,13 @@ final class ExistingFiles: Sendable {
   private let wasThere = Atomic(false)
 
   /// Whether the server is queried for a file before the file is sent.
-  func isAskedFirst(_ length: Int64, _ target: UploadTarget) -> Bool {
-    guard length > Self.small, tells, !target.overwrite else { return false }
+  func isAskedFirst(_ length: Int64?, _ target: UploadTarget) -> Bool {
+    guard let length, length > Self.small, mayBeAsked(target) else { return false }
     return length > Self.large || wasThere.load(ordering: .relaxed)
   }
+
+  /// Whether the server can tell by a digest if it has the file, and the file would not replace another one.
+  func mayBeAsked(_ target: UploadTarget) -> Bool { tells && !target.overwrite }
 
   /// Whether the server returns digests on request.
   var tells: Bool { tellsDigests.load(ordering: .relaxed) }

@@ -26,31 +26,53 @@ final class UploadEngine: Sendable {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
     }
     let source = Uploader.prepared(source, info)
-    var earlier = EarlierUpload(session: session, receipts: receipts, doubted: doubted, sentLimit: limit)
-    var ledger: (any UploadLedger)?
-    if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry) }
-    if session == nil, doubted == nil, let found = try await existing(source, info, target) {
+    if session == nil, doubted == nil, uploader.destination.acquaintance.existing.isAskedFirst(info.length, target),
+      let found = try await existing(source, info, target)
+    {
       progress.resume(at: info.length ?? 0)
       return stored(found)
     }
+    do throws(UploadError) {
+      return stored(
+        try await send(
+          source, info, to: target, entry: entry, resuming: session, receipts: receipts, comparing: doubted,
+          sentAtMost: limit, progress: progress))
+    } catch {
+      // A full server reserves room for a file before it compares the file with the one that has the name.
+      guard session == nil, error.status == 507, uploader.destination.acquaintance.existing.mayBeAsked(target),
+        let found = try await existing(source, info, target)
+      else { throw error }
+      progress.resume(at: info.length ?? 0)
+      return stored(found)
+    }
+  }
+
+  private func send(
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?,
+    resuming session: UploadSession?,
+    receipts: [PartReceipt], comparing doubted: [SentRange]?, sentAtMost limit: Int64?, progress: UploadProgress
+  ) async throws(UploadError) -> UploadResult {
+    var earlier = EarlierUpload(session: session, receipts: receipts, doubted: doubted, sentLimit: limit)
+    var ledger: (any UploadLedger)?
+    if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry) }
     // Most files are small and are sent here, without considering parts or pipes.
     if session == nil, let length = info.length, length < uploader.parallelFrom {
       let run = UploadRun(self, source, info, target, ledger, progress)
-      return stored(try await run.run())
+      return try await run.run()
     }
     if let result = try await uploadInParts(source, info, to: target, ledger, resuming: earlier, progress) {
-      return stored(result)
+      return result
     }
     if session?.sizeOfParts != nil { earlier.session = nil }
     if info.length == nil, source.access == .sequential, uploader.destination.traits.numbersParts {
-      return stored(try await uploadPipe(source, info, to: target, ledger, resuming: earlier, progress))
+      return try await uploadPipe(source, info, to: target, ledger, resuming: earlier, progress)
     }
     let result = try await knowingLength(source, info, target) {
       [earlier] source, info, target async throws(UploadError) in
       let run = UploadRun(self, source, info, target, ledger, resuming: earlier, progress)
       return try await run.run()
     }
-    return stored(result)
+    return result
   }
 
   /// The result of a finished upload, if the server has the same bytes under the name. nil: the server has other bytes
@@ -58,9 +80,7 @@ final class UploadEngine: Sendable {
   func existing(
     _ source: any BlobSource, _ info: BlobInfo, _ target: UploadTarget
   ) async throws(UploadError) -> UploadResult? {
-    guard let length = info.length, uploader.destination.acquaintance.existing.isAskedFirst(length, target) else {
-      return nil
-    }
+    guard let length = info.length else { return nil }
     let whole = BlobSlice(source, length: length, validator: info.validator)
     guard try await context().hasSameBytes(as: whole, at: target.url) == true else {
       uploader.destination.acquaintance.existing.note(wasThere: false)

@@ -47,6 +47,23 @@ import Testing
     #expect(try await first.value.status == 200)
   }
 
+  /// The URL of an upload that was just created is in an interim response, and the next run needs it.
+  @Test func anInterimResponseThatHasArrivedIsDelivered() async throws {
+    let peer = ScriptedPeer([.readHead, .send("HTTP/1.1 104 Here\r\nLocation: /u\r\n\r\n"), .hold])
+    let transport = SocketTransport()
+    let source = HaltingSource()
+    let told = Tally()
+    let url = peer.url()
+    let task = Task {
+      try await transport.send(
+        HTTPRequest("POST", url), body: BlobSlice(source), Exchange(interim: { told.add($0.status) }))
+    }
+    await peer.wait { $0.steps.first == 2 }
+    while !source.isHalted.load(ordering: .relaxed) { await Task.yield() }
+    await cancel(task)
+    #expect(told.value == 104)
+  }
+
   /// Otherwise the system would go on sending what is in the socket's buffer, and the server could store it later, after a
   /// newer version.
   @Test(arguments: [false, true]) func whatIsStillInTheSocketsBufferIsDiscarded(isKept: Bool) async throws {

@@ -33,6 +33,35 @@ struct IETFProxyTests {
     #expect(try heads([("Connection", "keep-alive"), ("Upload-Interim", "?1")]).map(\.status) == [201])
   }
 
+  /// Programs in Go before 1.23, among them Caddy, end a request after more than five interim responses.
+  @Test(arguments: ["PUT", "POST", "PATCH"]) func aClientThatDoesNotAskGetsFourAtMost(_ method: String) throws {
+    let server = try TestServer()
+    var url = "/a"
+    if method == "PATCH" {
+      let creation = try server.client()
+      try creation.head("POST", url, ietf(false) + [("Content-Length", "0")])
+      #expect(try creation.readHead().status == 104)
+      url = try #require(try creation.answer()["Location"])
+    }
+    let client = try server.client()
+    let more =
+      method == "PATCH"
+      ? ietf(true) + [("Upload-Offset", "0"), ("Content-Type", "application/partial-upload")]
+      : method == "POST" ? ietf(true) : []
+    try client.head(method, url, more + [("Expect", "100-continue"), ("Transfer-Encoding", "chunked")])
+    let piece = pattern(1 << 20)
+    for _ in 0..<20 { try client.send(Array("100000\r\n".utf8) + piece + Array("\r\n".utf8)) }
+    try client.send(Array("0\r\n\r\n".utf8))
+    var interim = 0
+    var head = try client.readHead()
+    while head.status < 200 {
+      interim += 1
+      head = try client.readHead()
+    }
+    #expect(head.status / 100 == 2)
+    #expect(interim <= 4)
+  }
+
   /// Apple's clients need the upload's URL early, and no reports of progress.
   @Test func aClientThatDoesNotAskGetsTheURLOnly() throws {
     let heads = try heads([("Connection", "keep-alive")])

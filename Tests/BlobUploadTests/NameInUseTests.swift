@@ -35,6 +35,7 @@ import Testing
       switch request.method {
       case "HEAD": return .init(head)
       case "GET": return .init(get, [:], get == 200 ? content : [])
+      case "PROPFIND": return .init(405)
       default:
         puts.add(1, ordering: .relaxed)
         return .init(201)
@@ -89,11 +90,13 @@ import Testing
       switch request.method {
       case "PUT" where puts.add(1, ordering: .relaxed).oldValue == 0: return .status(status)
       case "PUT": return .status(201)
+      case "PROPFIND": return .status(405)
       default: return puts.load(ordering: .relaxed) == 0 ? .status(404) : .status(200, ["Content-Length": "14"])
       }
     }
     let error = await uploader(Self.asking(), script).failure()
-    #expect(error?.status == 409 && script.methods == ["HEAD", "PUT", "HEAD"], "\(script.methods) \(error as Any)")
+    #expect(
+      error?.status == 409 && script.methods.prefix(3) == ["HEAD", "PUT", "HEAD"], "\(script.methods) \(error as Any)")
   }
 
   /// The file that a server has under the name after a PUT to it was interrupted.

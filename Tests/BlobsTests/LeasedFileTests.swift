@@ -29,12 +29,18 @@
       #expect(holder.value() == true)
     }
 
-    @Test func theWaitEndsWhenItIsCancelled() throws {
-      let file = try TemporaryFile(bytes)
+    @Test(arguments: [true, false]) func theWaitEndsWhenItIsCancelled(_ isEmpty: Bool) throws {
+      let file = try TemporaryFile(isEmpty ? [] : bytes)
       let lease = try #require(FileLease(file.path))
       let cancel = Cancellation()
-      let opening = Background { [source = file.source] in
-        failure { () throws(BlobError) in _ = try source.open(at: 0, cancel) }?.code
+      let opening = Background { [source = file.source, path = file.path] in
+        failure { () throws(BlobError) in
+          if isEmpty {
+            _ = try UnsizedFileSource.isNeeded(for: path, cancel)
+          } else {
+            _ = try source.open(at: 0, cancel)
+          }
+        }?.code
       }
       for _ in 0..<5000 where !lease.isWanted { usleep(2000) }
       cancel.cancel()

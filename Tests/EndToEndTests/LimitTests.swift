@@ -60,6 +60,25 @@ extension EndToEnd {
       #expect(server.folder.files().count == 2)
     }
 
+    /// A file with the same bytes needs no room.
+    @Test(arguments: ["", "put+", "tus+", "resumable+"], [1000, 100_000])
+    func aServerWithoutRoomStillHasWhatItHas(_ uploadProtocol: String, _ size: Int) async throws {
+      for name in ["a.jpg", "b.jpg"] { try scratch.file("gallery/\(name)", size) }
+      let server = try await ServeProcess.start(in: scratch, "--max-total", "\(size * 5 / 2)")
+      for _ in 0..<2 {
+        let (end, push) = try await fullbore(
+          "push", "--journal", scratch.newPath("journal"), scratch.path("gallery/"), uploadProtocol + server.url,
+          in: scratch)
+        #expect(end == .exited(0), "\(push.output)\(push.errors)")
+      }
+      try scratch.file("other/a.jpg", size, seed: 2)
+      let (end, push) = try await fullbore(
+        "push", "--journal", scratch.newPath("journal"), scratch.path("other/"), uploadProtocol + server.url,
+        in: scratch)
+      #expect(end != .exited(0) && push.errors.contains("507"), "\(push.output)\(push.errors)")
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
     private func push(withOpenFiles limit: Int, to url: String) async throws -> Command {
       for number in 0..<300 { try scratch.file("gallery/\(number).jpg", 3000) }
       try scratch.file("gallery/film.mov", 8 << 20)

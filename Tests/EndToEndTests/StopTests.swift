@@ -1,4 +1,5 @@
 import BlobTesting
+import Blobs
 import TestSupport
 import Foundation
 import Testing
@@ -49,6 +50,25 @@ extension EndToEnd {
         return push
       }
     }
+
+    #if os(Linux)
+      @Test func whileAnotherProgramHoldsALeaseOnAnEmptyFile() async throws {
+        let file = try scratch.file("empty", 0)
+        let lease = try #require(FileLease(BytePath(file)))
+        try await measure {
+          lease.giveUp()
+          try #require(lease.take())
+          let push = try Command(
+            Tool.fullbore,
+            ["push", "--journal", scratch.newPath("journal"), file, "put+http://127.0.0.1:1/"], in: scratch)
+          try await until("the file is opened") {
+            if push.end != nil { throw Command.Failure("\(push.output)\(push.errors)") }
+            return lease.isWanted ? true : nil
+          }
+          return push
+        }
+      }
+    #endif
 
     @Test func whileConnecting() async throws {
       let (listener, port) = Loopback.listen(backlog: 0)

@@ -11,10 +11,13 @@
     /// nil: the system gives no lease here.
     package init?(_ path: BytePath) {
       descriptor = path.open(O_RDWR)
+      if descriptor < 0 || !take() { return nil }
+    }
+
+    /// Takes the lease again after `giveUp`. false: the system gives none here.
+    package func take() -> Bool {
       // SIGURG is ignored; SIGIO, which the system sends otherwise, would end the process.
-      guard descriptor >= 0, fcntl(descriptor, Self.setSignal, SIGURG) == 0,
-        fcntl(descriptor, Self.setLease, Int32(F_WRLCK)) == 0
-      else { return nil }
+      fcntl(descriptor, Self.setSignal, SIGURG) == 0 && fcntl(descriptor, Self.setLease, Int32(F_WRLCK)) == 0
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }

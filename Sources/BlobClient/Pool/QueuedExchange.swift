@@ -13,6 +13,8 @@ final class QueuedExchange: Sendable {
     case running
     /// In code that may block for ever: the source, or the receiver of the response's content.
     case outside
+    /// Cancelled in `outside`: the call was told to return, and has a moment for it.
+    case leaving
     /// The worker was woken up to stop.
     case cancelling
     /// Cancelled in `outside`: the waiter has continued, and the worker ends when the call returns.
@@ -85,15 +87,29 @@ final class QueuedExchange: Sendable {
         place.withLock { $0.door }?.alarm.raise()
         return
       case .outside:
-        guard move(.outside, .abandoned) else { continue }
-        let door = place.withLock { $0.door }
-        resume(.failure(cancelled("while the source was read")))
+        guard move(.outside, .leaving) else { continue }
         cancellation.cancel()
-        if let door { pool.abandon(door, self) }
+        // Unstructured, because the waiter must continue even if the call never returns.
+        Task {
+          try? await Task.sleep(for: Self.patience)  // nothing cancels this task
+          self.abandon()
+        }
         return
-      case .cancelling, .abandoned, .done: return
+      case .leaving, .cancelling, .abandoned, .done: return
       }
     }
+  }
+
+  /// How long a call that was cancelled has to return. Most return at once; then the worker still receives what the
+  /// server has sent, such as the URL of the upload.
+  private static let patience = Duration.milliseconds(50)
+
+  /// The waiter continues without the worker, unless the worker has returned.
+  private func abandon() {
+    guard move(.leaving, .abandoned) else { return }
+    let door = place.withLock { $0.door }
+    resume(.failure(cancelled("while the source was read")))
+    if let door { pool.abandon(door, self) }
   }
 
   // MARK: Called by the worker
@@ -107,14 +123,22 @@ final class QueuedExchange: Sendable {
   /// Called before a call that may block. false: the exchange was cancelled, and the call must not be made.
   func leave() -> Bool { move(.running, .outside) }
 
-  /// Called after such a call. false: the exchange was cancelled meanwhile, and the worker was abandoned.
-  func enter() -> Bool { move(.outside, .running) }
+  /// Called after such a call. false: the exchange was cancelled meanwhile.
+  func enter() -> Bool {
+    if move(.outside, .running) { return true }
+    // From here on, the worker is not abandoned any more, unless it already was.
+    _ = move(.leaving, .cancelling)
+    return false
+  }
 
   /// The worker must stop this exchange.
   var isCancelled: Bool {
     let now = phase.load(ordering: .relaxed)
-    return now == .cancelling || now == .abandoned
+    return now == .cancelling || now == .leaving || now == .abandoned
   }
+
+  /// The worker must stop this exchange, and the waiter still waits for it.
+  var isStopping: Bool { phase.load(ordering: .relaxed) == .cancelling }
 
   /// The exchange is over, and `resume` is called next. false: the worker was abandoned and must end without calling
   /// `resume`.

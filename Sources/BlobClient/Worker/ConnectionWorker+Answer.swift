@@ -15,6 +15,10 @@ extension ConnectionWorker {
     case .nothing: return true
     case .interim(let head):
       transfer.interimHeads += 1
+      if transfer.job.isStopping {
+        transfer.job.exchange.interim(head)
+        return true
+      }
       failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(head) }
     case .final(let head):
       failure = head.earlySuccess(

@@ -57,9 +57,14 @@ extension ConnectionWorker {
     // Closes the connection, without `close_notify`, unless it was stored again for the next request.
     defer { if kept == nil { connection.wire.close() } }
     var watch = StallTimer(options, transfer)
-    while !talk.isOver {
-      if transfer.job.isCancelled { throw cancelled(transfer) }
-      try step(&talk, transfer, &watch)
+    do throws(TransportError) {
+      while !talk.isOver {
+        if transfer.job.isCancelled { throw cancelled(transfer) }
+        try step(&talk, transfer, &watch)
+      }
+    } catch {
+      if transfer.job.isStopping { takeArrived(&talk, transfer) }
+      throw error
     }
     if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
       if talk.isAnswered, UnaskedResponse.isOne(UnsafeRawBufferPointer(inbox).prefix(talk.held)) {
@@ -147,6 +152,15 @@ extension ConnectionWorker {
       _ = try watch.wait(transfer)
     }
   }
+
+  /// Receives what has arrived when the exchange was cancelled: an interim response may have the URL of the upload, which
+  /// the next run needs to resume it.
+  private func takeArrived(_ talk: inout HTTP1Exchange, _ transfer: Transfer) {
+    for _ in 0..<Self.mostArrived where (try? receive(&talk, transfer)) == true {}  // the exchange has failed already
+  }
+
+  /// A server that sends without a pause must not delay the end.
+  private static let mostArrived = 16
 
   /// The events that `poll` reports; 0 if the time has passed or the alarm was raised, and earlier if the server lets
   /// the request wait.

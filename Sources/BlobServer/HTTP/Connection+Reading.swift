@@ -23,7 +23,7 @@ extension Connection {
     case .bytes(let count):
       timer.came(loop.now, loop.limits)
       loop.received(count)
-      take(UnsafeRawBufferPointer(rebasing: room[..<(held.count + count)]))
+      take(UnsafeMutableRawBufferPointer(rebasing: room[..<(held.count + count)]))
     case .end, .broken: close()
     }
   }
@@ -37,36 +37,48 @@ extension Connection {
 
   func takeHeld() {
     if held.isEmpty { return }
-    let bytes = held
-    bytes.withUnsafeBytes { take($0) }
+    var bytes = held
+    held = []
+    bytes.withUnsafeMutableBytes { take($0) }
   }
 
-  /// Parses the received bytes as far as the phase allows, and keeps the rest.
-  private func take(_ bytes: UnsafeRawBufferPointer) {
+  /// Parses the received bytes as far as the phase allows, and keeps the rest. It also keeps the rest, and sets
+  /// `hasTurnLeft`, once other connections should have their turn.
+  private func take(_ bytes: UnsafeMutableRawBufferPointer) {
     held = []
-    var rest = bytes
-    while readsRequest, !rest.isEmpty || !parser.isBetweenRequests, step(&rest) {}
+    hasTurnLeft = false
+    var received = ReceivedBytes(bytes)
+    while readsRequest, !received.left.isEmpty || !parser.isBetweenRequests {
+      if received.isTurnOver, !received.left.isEmpty {
+        hasTurnLeft = true
+        break
+      }
+      if !step(&received) { break }
+    }
+    if readsRequest, let content = received.takeContent() { receive(content) }
     if isLingering { return }
-    held = Array(rest)
+    held = Array(received.left)
   }
 
   /// One step of the parser. Returns false if it needs more bytes.
-  private func step(_ rest: inout UnsafeRawBufferPointer) -> Bool {
-    let whole = rest
-    func skip(_ count: Int) { rest = UnsafeRawBufferPointer(rebasing: whole[count...]) }
-    switch parser.next(of: whole) {
+  private func step(_ received: inout ReceivedBytes) -> Bool {
+    switch parser.next(of: received.left) {
     case .more: return false
-    case .framing(let count): skip(count)
-    case .head(let count, let head):
-      skip(count)
-      begin(head, hasMore: !rest.isEmpty)
+    case .framing(let count): received.skip(count)
     case .content(let count):
-      skip(count)
-      receive(UnsafeRawBufferPointer(rebasing: whole[..<count]))
+      if let earlier = received.addContent(count) { receive(earlier) }
+    case .head(let count, let head):
+      received.skip(count)
+      received.notePiece()
+      begin(head, hasMore: !received.left.isEmpty)
     case .end(let count, let trailers):
-      skip(count)
-      end(trailers)
+      received.skip(count)
+      if let content = received.takeContent() { receive(content) }
+      // Otherwise the receiver has refused the content.
+      if readsRequest { end(trailers) }
     case .malformed(let problem):
+      if let content = received.takeContent() { receive(content) }
+      if !readsRequest { break }
       if case .receiving(let receiver) = phase { receiver.cut() }
       answer(Reply(ServerError(problem.status, problem.message)), closes: true)
     }

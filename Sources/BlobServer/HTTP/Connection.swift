@@ -34,6 +34,10 @@ final class Connection: @unchecked Sendable {
   private var writer: ResponseWriter
   /// Bytes that were read but not parsed yet.
   var held: [UInt8] = []
+  /// `held` can be parsed at once: only other connections had to have their turn first.
+  var hasTurnLeft = false
+  /// The event loop will call `goOn`.
+  private var isQueued = false
   /// The request that has not been answered yet.
   var request: Request?
   /// The events that the poller watches for; nil: the poller does not watch this socket.
@@ -56,7 +60,7 @@ final class Connection: @unchecked Sendable {
   var isLingering: Bool { if case .lingering = phase { true } else { false } }
   private var isWaiting: Bool { if case .waiting = phase { true } else { false } }
   /// Whether it may be closed because another client waits for its place: bytes that have arrived are not lost.
-  var mayYield: Bool { isLingering || !stream.hasMore && Socket.isEmpty(stream.socket.number) }
+  var mayYield: Bool { isLingering || !stream.hasMore && !hasTurnLeft && Socket.isEmpty(stream.socket.number) }
   var readsRequest: Bool {
     switch phase {
     case .head, .receiving, .discarding: true
@@ -78,17 +82,20 @@ final class Connection: @unchecked Sendable {
     case .lingering: if !stream.discard(through: loop.room) { close() }
     case .head, .receiving, .discarding:
       if !writer.isEmpty, writer.flush(through: loop.fileRoom) == .broken { return close() }
-      if event.isReadable || event.isWritable || event.isBroken { read() }
+      if event.isReadable || event.isWritable || event.isBroken { goOnReading() }
     case .closed: return
     }
     settle()
   }
 
-  /// Continues with bytes that TLS has already read from the socket.
+  /// Continues with bytes that were already read from the socket.
   func goOn() {
-    if readsRequest { read() }
+    isQueued = false
+    if readsRequest { goOnReading() }
     settle()
   }
+
+  private func goOnReading() { if hasTurnLeft { takeHeld() } else { read() } }
 
   /// Called with the worker's decision.
   func decided(_ plan: Plan) {
@@ -137,7 +144,10 @@ final class Connection: @unchecked Sendable {
       // If TLS must write before it can read, bytes stay unread in the socket; watching for reads would report them
       // again and again.
       watch(stream.mustWriteToRead ? .write : writer.isEmpty ? .read : [.read, .write])
-      if stream.hasMore { loop.goOnLater(with: self) }
+      if stream.hasMore || hasTurnLeft, !isQueued {
+        isQueued = true
+        loop.goOnLater(with: self)
+      }
     case .answering: watch(.write)
     case .lingering: watch(.read)
     }

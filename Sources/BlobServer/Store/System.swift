@@ -97,8 +97,11 @@ struct Folder: Sendable {
   func open(_ name: BytePath, _ flags: Int32) throws(ServerError) -> Descriptor {
     let flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     let number = name.withCString { openAt(self.number, $0, flags, 0o666) }
-    if number < 0 { throw failed("open", name.description) }
-    return Descriptor(number)
+    if number >= 0 { return Descriptor(number) }
+    var error = failed("open", name.description)
+    // The kernel has asked the holder to give the lease up, which takes milliseconds with most programs.
+    if error.systemError == EAGAIN { error.message = "open \(name): another program holds a lease on it" }
+    throw error
   }
 
   /// nil if nothing exists at `name`.
@@ -226,9 +229,8 @@ private func failed(_ operation: String, _ what: String, _ number: Int32) -> Ser
   case ENAMETOOLONG: return ServerError(414, text)
   case ENOSPC, EDQUOT: return ServerError(507, text)
   case EFBIG: return ServerError(413, text)
-  // The kernel has asked the holder to give the lease up, which takes milliseconds with most programs.
   case EAGAIN:
-    var error = ServerError(503, "\(operation) \(what): another program holds a lease on it")
+    var error = ServerError(503, text)
     error.headers["Retry-After"] = "1"
     return error
   default: return ServerError(500, text)

@@ -29,7 +29,14 @@ extension PlainPut {
   private func find(
     _ target: UploadTarget, _ body: BlobSlice, mayBeOurs: Bool, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult? {
-    switch try await with.nameInUse(target.url, by: body, length: target.length, mayBeOurs: mayBeOurs) {
+    let there: NameInUse
+    do throws(UploadError) {
+      there = try await with.nameInUse(target.url, by: body, length: target.length, mayBeOurs: mayBeOurs)
+    } catch {
+      // A folder may be answered with a page that lists it.
+      throw error.status == 409 ? await with.explained(error, at: target.url) : error
+    }
+    switch there {
     case .sameBytes: return UploadResult(location: target.url.description, isCompared: true)
     case .nothing, .beginning: return nil
     // The name may accept PUT only, for example as a presigned URL. The response to the PUT reports any other problem.

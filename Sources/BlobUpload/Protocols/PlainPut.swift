@@ -102,6 +102,11 @@ public struct PlainPut: UploadProtocol {
     {
       error.recovery = .rephrase
     }
+    // A server refuses to replace a folder with one of these, or redirects to the name with a slash.
+    if error.recovery == .giveUp, [301, 302, 307, 308, 405].contains(response.status) {
+      error = await with.explained(error, at: request.url)
+      if error.status == nil { return error }
+    }
     // A WebDAV server responds 409 if the folder is missing. RFC 4918 §9.7.1. If the query fails, the refusal is
     // reported unchanged.
     if folders == nil, response.status == 409,

@@ -34,12 +34,14 @@ public struct UnsizedFileSource: BlobSource {
   }
 
   /// Whether the regular file at `path`, whose size is 0, nevertheless has content. Opens it and reads a byte, so it
-  /// blocks.
+  /// blocks, for up to a minute if another program holds a lease on the file. `cancel` ends that wait.
   ///
   /// Returns false for a file that has a size by now: somebody is writing it, and it is an ordinary file. Throws
   /// `.unsupported` if `path` is not a regular file, for example if a pipe or a device has replaced it.
-  public static func isNeeded(for path: BytePath) throws(BlobError) -> Bool {
-    let descriptor = try OpenFile.open(path).descriptor
+  public static func isNeeded(
+    for path: BytePath, _ cancel: Cancellation = Cancellation()
+  ) throws(BlobError) -> Bool {
+    let descriptor = try OpenFile.open(path, cancel).descriptor
     defer { close(descriptor) }
     return try OpenFile.hasUnsizedContent(descriptor, path)
   }

@@ -120,10 +120,11 @@ struct PushFeed: Sendable {
   /// A file with size 0 may nevertheless have content, as in /proc; then it becomes a source of unknown length. nil:
   /// the file is empty.
   private func unsized(_ path: BytePath, _ stamp: FileStamp) async -> Result<UnsizedFileSource?, BlobError> {
-    await BlockingPool.shared.run {
-      Result { () throws(BlobError) in
+    let result = await BlockingPool.shared.runUntilCancelled { cancel in
+      Result { () throws(BlobError) -> UnsizedFileSource? in
         do throws(BlobError) {
-          return try UnsizedFileSource.isNeeded(for: path) ? UnsizedFileSource(path, modified: stamp.modified) : nil
+          let isNeeded = try UnsizedFileSource.isNeeded(for: path, cancel)
+          return isNeeded ? UnsizedFileSource(path, modified: stamp.modified) : nil
         } catch {
           // The file was renamed or deleted meanwhile, which is handled when it is sent.
           if error.code == .notFound { return nil }
@@ -131,6 +132,7 @@ struct PushFeed: Sendable {
         }
       }
     }
+    return result ?? .failure(BlobError(.cancelled, "open \(path): cancelled"))
   }
 
   private func source(_ path: BytePath, _ stamp: FileStamp, _ info: BlobInfo) -> any BlobSource {

@@ -18,7 +18,7 @@ actor WatchFeed {
   private let report: any PushReport
   private let counters: PushCounters
   private var settling: Settling
-  private var links = WatchedLinks()
+  private var links: WatchedLinks
   /// Files for which it was reported that their edit is not rendered.
   private var toldOfEdit = RememberedFiles()
   /// Files for which it was reported that their names are those of unfinished files.
@@ -44,10 +44,15 @@ actor WatchFeed {
 
   private static let mostFoldersToCome = 4096
   private static let rootsInterval = Duration.seconds(2)
-  /// The interval if not every folder can be watched.
-  private static let walkInterval = Duration.seconds(60)
+  /// The interval of complete walks if not every folder and link can be watched.
+  private let walkInterval: Duration
 
-  init(_ options: WatchOptions, _ report: any PushReport, _ counters: PushCounters) throws(UploadError) {
+  init(
+    _ options: WatchOptions, _ report: any PushReport, _ counters: PushCounters, links: WatchedLinks = WatchedLinks(),
+    walkInterval: Duration = .seconds(60)
+  ) throws(UploadError) {
+    self.links = links
+    self.walkInterval = options.rescan ?? walkInterval
     kernel = try FolderEvents()
     folders = WatchedFolders(kernel, roots: options.push.sources.map { $0.absolute() })
     roots = options.push.sources.map { WatchedRoot($0.absolute()) }
@@ -78,7 +83,9 @@ actor WatchFeed {
       for (file, wait) in inbox.takeAgain() { settle(file.path, as: file.relative, after: wait) }
       kernel.read(hear)
       checkRoots()
-      for link in links.takeChanged() { settle(link.path, as: link.relative, after: settling.rest) }
+      for link in links.takeChanged() where !isInTheMaking(link.path) {
+        settle(link.path, as: link.relative, after: settling.rest)
+      }
       let rested = takeRested()
       if !rested.isEmpty { return rested }
       let hadListed = hasListed
@@ -146,6 +153,7 @@ extension WatchFeed {
     _ path: BytePath, as relative: BytePath, _ notices: Settling.Notices = .none, after wait: Duration
   ) {
     links.note(path, as: relative)
+    if links.isIncomplete { noteRefused() }
     var status = stat()
     // The object is a folder or a pipe, or does not exist any more.
     guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
@@ -214,6 +222,7 @@ extension WatchFeed {
     if let due = walkDue, due <= .now {
       walkDue = nil
       foldersToCome = []
+      links.beginWalk()
       let there = roots.indices.filter { roots[$0].isThere }.map { options.push.sources[$0] }
       walk = Walk(tree: FileTree(there, options.push.tree, entering: enter), isWhole: true, tells: !hasListed)
     } else if let folder = foldersToCome.popLast() {
@@ -233,14 +242,13 @@ extension WatchFeed {
   private func noteRefused() {
     let (count, reason) = folders.takeRefused()
     if count == 0 && !links.isIncomplete { return }
-    let interval = options.rescan ?? Self.walkInterval
     if !hasToldLimit, count > 0 {
       hasToldLimit = true
       report.notice(
-        "\(Quantity.plural(count, "folder")) cannot be watched: \(reason). All is looked at every \(Quantity.text(interval))"
+        "\(Quantity.plural(count, "folder")) cannot be watched: \(reason). All is looked at every \(Quantity.text(walkInterval))"
       )
     }
-    walkDue = min(walkDue ?? .now + interval, .now + interval)
+    walkDue = min(walkDue ?? .now + walkInterval, .now + walkInterval)
   }
 
   private func take(_ event: TreeEvent, tells: Bool) -> TreeItem? {

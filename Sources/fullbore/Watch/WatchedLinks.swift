@@ -11,19 +11,22 @@ struct WatchedLinks {
     var target: FileStamp?
   }
 
-  static let interval = Duration.seconds(10)
   /// A check takes at most this part of the time, also where a network drive answers slowly.
   private static let share = 10
   private let limit: Int
+  private let interval: Duration
   private var links: [BytePath: Link] = [:]
   private var due = ContinuousClock.now
 
-  init(limit: Int = 8192) { self.limit = limit }
+  init(limit: Int = 8192, interval: Duration = .seconds(10)) { (self.limit, self.interval) = (limit, interval) }
 
   /// Some links are not checked, because there are too many.
   private(set) var isIncomplete = false
   /// When to call `takeChanged` again; nil: there are no links.
   var next: ContinuousClock.Instant? { links.isEmpty ? nil : due }
+
+  /// Call this before everything is walked, which finds the links that are still there.
+  mutating func beginWalk() { isIncomplete = false }
 
   /// Adds `path` if it is a symbolic link. Its target was found, or is checked, just now.
   mutating func note(_ path: BytePath, as relative: BytePath) {
@@ -32,7 +35,7 @@ struct WatchedLinks {
       isIncomplete = true
       return
     }
-    if links.isEmpty { due = .now + Self.interval }
+    if links.isEmpty { due = .now + interval }
     links[path] = Link(relative: relative, target: Self.target(of: path))
   }
 
@@ -51,7 +54,7 @@ struct WatchedLinks {
       links[path]?.target = target
       if target != nil { changed.append((path, link.relative)) }
     }
-    due = .now + max(Self.interval, began.duration(to: .now) * Self.share)
+    due = .now + max(interval, began.duration(to: .now) * Self.share)
     return changed
   }
 

@@ -30,6 +30,8 @@ public final class DavPeer: ProtocolPeer {
   public func publish(_ bytes: [UInt8], as name: BytePath) {
     _ = store.files.publish(bytes, as: name, overwrites: true)
   }
+  /// Makes a folder as another client would.
+  public func makeFolder(_ name: BytePath) { store.makeFolder(name) }
   public func names() -> [BytePath] { store.names() }
   public func unfinished() -> Int64 { peer.arriving + store.unfinished() }
   public func restart() { peer.cutAll() }

@@ -93,6 +93,9 @@ final class DavStore: Sendable {
     return .init(old == nil ? 201 : 204)
   }
 
+  /// Makes a folder as another client would.
+  func makeFolder(_ name: BytePath) { folders.update { _ = $0.insert(name) } }
+
   /// Whether the parent folder of a path exists.
   func hasFolder(for path: String) -> Bool { hasParent(name(path)) }
 

@@ -34,6 +34,8 @@ public final class NextcloudPeer: ProtocolPeer {
   public func publish(_ bytes: [UInt8], as name: BytePath) {
     _ = store.files.publish(bytes, as: name, overwrites: true)
   }
+  /// Makes a folder as another client would.
+  public func makeFolder(_ name: BytePath) { store.makeFolder(name) }
   public func names() -> [BytePath] { store.names() }
   public func unfinished() -> Int64 {
     let kept = chunks.update(waking: .none) { $0.values.flatMap(\.values).reduce(0) { $0 + Int64($1.count) } }

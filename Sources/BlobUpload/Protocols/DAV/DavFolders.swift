@@ -15,6 +15,7 @@ final class DavFolders: Sendable {
   private let state = Mutex(State())
   /// One call at a time, because otherwise many concurrent uploads would all create their common folder.
   private let turn = Gate(1)
+  let conditions = DavConditions()
 
   /// Whether the server supports MOVE; true until it has refused one.
   var canMove: Bool { state.withLock { $0.canMove } }

@@ -82,14 +82,13 @@ extension DavPlace {
       there = try await with.nameInUse(url, by: body, length: length, mayBeOurs: wasSentStraight)
     } catch {
       // A folder may be answered with a page that lists it.
-      try await refuseFolder(explaining: error, with)
-      throw error
+      throw await with.explained(error, at: url)
     }
     switch there {
     // Other servers refuse HEAD and GET for a folder.
-    case .hidden(let error): try await refuseFolder(explaining: error, with)
+    case .hidden(let error): return .hidden(await with.explained(error, at: url))
     // Nextcloud answers GET of a folder with no bytes.
-    case .sameBytes where (length ?? 0) == 0: try await refuseKnownFolder(with)
+    case .sameBytes where (length ?? 0) == 0: try await with.refuseFolder(at: url)
     default: break
     }
     return there
@@ -110,14 +109,16 @@ extension DavPlace {
   /// Called if the server reports that the name is taken. Success if the bytes are the same.
   func taken(_ body: BlobSlice, _ with: UploadContext) async throws(UploadError) -> UploadResult {
     if let found = try await find(body, with) { return found }
-    try await refuseKnownFolder(with)
+    // Some servers answer 404 to HEAD and GET for a folder.
+    try await with.refuseFolder(at: url)
     throw takenByNothing
   }
 
   var takenByNothing: UploadError {
     let message = "\(url): the server says that the name is taken, and nothing is there"
     return isPlain
-      ? UploadError(.resync, .file, message) : UploadError(.giveUp, .file, "\(message). \(Self.refusesSuchNames)")
+      ? UploadError(.resync, .file, message)
+      : UploadError(.giveUp, .file, "\(message): it means a file of another name. \(Self.refusesSuchNames)")
   }
 }
 

@@ -25,7 +25,8 @@ extension DavPlace {
       response = try await with.sendOnce(&request, body)
     }
     if response.status == 412, !overwrites { return try await taken(body, with) }
-    guard response.saysStored else { throw refusal(request, response) }
+    // A PUT never replaces a folder. RFC 4918 §9.7.2.
+    guard response.saysStored else { throw await with.explained(refusal(request, response), at: url) }
     let headers = try await look(at: url, body, with)
     // An earlier try may have written to the same file concurrently.
     if tries > 1, body.source.access == .random { try await with.compareAgain(body, with: url) }
@@ -52,13 +53,14 @@ extension DavPlace {
 
 /// Whether a server implements `Overwrite: F`. A server that ignores it replaces the file under the name.
 ///
-/// Until this is known, each name is queried first (HEAD). A trial finds it out; it takes five small requests, and
+/// Until this is known, each name is queried first (HEAD, or PROPFIND if the file may be replaced). A trial finds it out; it takes five small requests, and
 /// starts once as many names were queried as it costs.
 final class DavConditions: Sendable {
   private struct State {
     var questions = 0
     var isTried = false
     var areHeeded = false
+    var wasFile = false
   }
   private static let worthTrying = 6
   private let state = Mutex(State())
@@ -76,4 +78,9 @@ final class DavConditions: Sendable {
   }
 
   func noteHeeded() { state.withLock { $0.areHeeded = true } }
+
+  /// Whether the next file is likely to replace one, as the last one did or would have done. Then a query for the name is
+  /// better than a MOVE that the server refuses.
+  var expectsFile: Bool { state.withLock { $0.wasFile } }
+  func note(wasFile: Bool) { state.withLock { $0.wasFile = wasFile } }
 }

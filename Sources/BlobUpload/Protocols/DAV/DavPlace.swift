@@ -145,16 +145,14 @@ struct DavPlace: Sendable {
     try await check(temporary, tag, body, with)
     if asksBeforeMove, let found = try await find(body, with) { return found }
     do {
-      try await giveName(to: temporary, with)
+      try await giveName(to: temporary, folders, with)
     } catch {
-      switch error.status {
-      case 405, 501:
-        folders.noteNoMove()
-        return try await putStraight(body, folders, with)
-      case 412 where !overwrites:
-        return try await taken(body, with)
-      default: throw error
-      }
+      if error.status == 412, !overwrites { return try await taken(body, with) }
+      // Some servers refuse to move a file to the name of a folder with other statuses.
+      let error = await with.explained(error, at: url)
+      guard let status = error.status, [405, 501].contains(status) else { throw error }
+      folders.noteNoMove()
+      return try await putStraight(body, folders, with)
     }
     forget(temporary)
     return try await result(of: body, movedFrom: temporary, with)

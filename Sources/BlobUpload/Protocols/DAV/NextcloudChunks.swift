@@ -112,7 +112,7 @@ struct NextcloudChunks: Sendable {
     if asks, let whole = with.whole, let found = try await lookFor(whole, with) { return found }
     var replacesFile = false
     if place.overwrites {
-      do throws(UploadError) { replacesFile = try await place.refuseFolder(with) } catch {
+      do throws(UploadError) { replacesFile = try await with.refuseFolder(at: url) } catch {
         throw await withdrawn(error, with)
       }
     }

@@ -13,7 +13,7 @@ public struct WebDAV: UploadProtocol {
   /// For a file over this many bytes, the name is queried before any byte is sent.
   public var wholeUpTo: Int64
   private let folders = DavFolders()
-  private let conditions = DavConditions()
+  private var conditions: DavConditions { folders.conditions }
 
   /// Creates the protocol. For a file over `wholeUpTo` bytes, the name is queried before any byte is sent.
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
@@ -55,7 +55,7 @@ public struct WebDAV: UploadProtocol {
     let place = DavPlace(target)
     try await folders.make(for: place, with)
     if let first { return .finished(try await publish(first.body, at: place, with)) }
-    if place.overwrites { try await place.refuseFolder(with) }
+    if place.overwrites { try await with.refuseFolder(at: place.url) }
     if let chunks = NextcloudChunks(target) {
       // A chunk for a file whose folder is missing gets the same refusal as one for an expired upload.
       try await folders.make(target.url.folder, with)
@@ -113,11 +113,12 @@ public struct WebDAV: UploadProtocol {
   }
 
   /// Whether a name must be queried before the move, since the server is not known to implement the condition of MOVE.
+  /// The name of a file that may replace another one is queried by `giveName`.
   private func asksFirst(_ place: inout DavPlace, _ with: UploadContext) async throws(UploadError) -> Bool {
     // Without MOVE, `putStraight` queries the name.
-    if place.overwrites || conditions.areHeeded || !folders.canMove { return false }
+    if conditions.areHeeded || !folders.canMove { return false }
     if conditions.noteQuestion(), try await place.tryCondition(with) == true { conditions.noteHeeded() }
-    return !conditions.areHeeded
+    return !place.overwrites && !conditions.areHeeded
   }
 
   /// Publishes a file whose name was not queried before. If the server implements the condition of MOVE, that is

@@ -6,37 +6,33 @@ enum DavResource {
   case nothing, file, folder
 }
 
-// A folder that has the name of the file.
-extension DavPlace {
-  /// Throws if a folder has the name: MOVE with `Overwrite: T` would delete it with all that it contains. RFC 4918 §9.9.3.
-  /// Also throws if the server does not tell a file from a folder. Returns whether a file has the name.
+extension UploadContext {
+  /// Throws if a folder has the name of a file: MOVE with `Overwrite: T` would delete it with all that it contains. RFC
+  /// 4918 §9.9.3. Also throws if the server does not tell a file from a folder. Returns whether a file has the name.
   ///
   /// A folder that another client puts in the place of a file between this call and the MOVE is not noticed: WebDAV has
   /// no condition for it.
   @discardableResult
-  func refuseFolder(_ with: UploadContext) async throws(UploadError) -> Bool {
-    switch try await resource(with) {
+  func refuseFolder(at url: HTTPURL) async throws(UploadError) -> Bool {
+    switch try await resource(at: url) {
     case .nothing: return false
     case .file: return true
-    case .folder: throw refusedFolder
+    case .folder: throw refusal(ofFolderAt: url)
     }
   }
 
-  /// Throws if a folder has the name, and this may be the reason for `error`, which is final.
-  func refuseFolder(explaining error: UploadError, _ with: UploadContext) async throws(UploadError) {
-    if error.recovery != .giveUp || error.side == .cancelled { return }
-    // 401, 407, 421: the server refuses every request.
-    if let status = error.status, [401, 407, 421].contains(status) { return }
-    try await refuseKnownFolder(with)
+  /// The error that says that a folder has the name, if the server says so, and this may be the reason for `error`;
+  /// otherwise `error`.
+  func explained(_ error: UploadError, at url: HTTPURL) async -> UploadError {
+    if error.recovery != .giveUp || error.side == .cancelled || error.cause is TransportError { return error }
+    // 401, 407, 421: the server refuses every request. 413, 507: the file is too large.
+    if let status = error.status, [401, 407, 413, 421, 507].contains(status) { return error }
+    // If the query fails, the refusal remains.
+    if case .folder? = try? await resource(at: url) { return refusal(ofFolderAt: url) }
+    return error
   }
 
-  /// Throws if the server says that a folder has the name.
-  func refuseKnownFolder(_ with: UploadContext) async throws(UploadError) {
-    // If the query fails, the caller has another error to report, or goes on.
-    if case .folder? = try? await resource(with) { throw refusedFolder }
-  }
-
-  private var refusedFolder: UploadError {
+  private func refusal(ofFolderAt url: HTTPURL) -> UploadError {
     UploadError(
       .giveUp, .file,
       "\(url): a folder has that name, and no file replaces a folder. To send into it, end the destination with a slash; "
@@ -44,9 +40,9 @@ extension DavPlace {
   }
 
   /// PROPFIND. A server that refuses it, as nginx does, is queried with HEAD.
-  private func resource(_ with: UploadContext) async throws(UploadError) -> DavResource {
+  private func resource(at url: HTTPURL) async throws(UploadError) -> DavResource {
     var request = HTTPRequest("PROPFIND", url, ["Depth": "0"])
-    let response = try await with.send(following: &request)
+    let response = try await send(following: &request)
     if let type = response.status == 207 ? XMLTree(response.body)?.resourceType : nil {
       return type["collection"] == nil ? .file : .folder
     }
@@ -55,12 +51,12 @@ extension DavPlace {
     // Some servers answer 500 to methods that they do not know.
     if case .retry = refusal.recovery, response.status != 500 { throw refusal }
     if response.refusesAll { throw refusal }
-    return try await resourceByHead(with)
+    return try await resourceByHead(at: url)
   }
 
-  private func resourceByHead(_ with: UploadContext) async throws(UploadError) -> DavResource {
+  private func resourceByHead(at url: HTTPURL) async throws(UploadError) -> DavResource {
     var request = HTTPRequest("HEAD", url)
-    let response = try await with.send(following: &request)
+    let response = try await send(following: &request)
     // nginx redirects a folder's name to the one with a slash. Apache and Nextcloud name a folder's media type so.
     if request.url.path.hasSuffix("/") && !url.path.hasSuffix("/")
       || response.headers["Content-Type"]?.lowercased().hasPrefix("httpd/unix-directory") == true

@@ -1,0 +1,66 @@
+import Blobs
+import Platform
+import Testing
+
+@testable import fullbore
+
+/// The symbolic links of a watch, whose targets the system does not report.
+@Suite struct WatchFeedTests {
+  private let scratch = Scratch()
+
+  private func feed(_ links: WatchedLinks) throws -> WatchFeed {
+    scratch.folder("gallery")
+    let arguments: [BytePath] = ["--quiet", "--settle", "50ms", scratch.path.appending("gallery/"), "http://host/"]
+    let options = try WatchOptions(Arguments(arguments, WatchCommand.declaration))
+    let counters = PushCounters()
+    return try WatchFeed(
+      options, pushReport(options.push.output, counters), counters, links: links, walkInterval: .seconds(1))
+  }
+
+  /// The names that the feed returns until it has returned all of `names`; others too, if they come before these. Each
+  /// counts as sent at once.
+  private func next(_ names: Set<String>, from feed: WatchFeed) async -> Set<String> {
+    let reading = Task {
+      var found: Set<String> = []
+      while !names.isSubset(of: found), let items = await feed.next() {
+        found.formUnion(items.map { $0.path.name.description })
+        feed.inbox.endAll()
+      }
+      return found
+    }
+    let deadline = Task {
+      try await Task.sleep(for: .seconds(20))
+      reading.cancel()
+      feed.wake()
+    }
+    defer { deadline.cancel() }
+    return await reading.value
+  }
+
+  @Test func aLinkThatIsNotCheckedIsFoundByAWalk() async throws {
+    let names: Set = ["1.jpg", "2.jpg", "3.jpg"]
+    let feed = try feed(WatchedLinks(limit: 1, interval: .milliseconds(200)))
+    while await !feed.takeListed() { _ = await feed.next() }
+    for name in names {
+      scratch.file(BytePath("outside/\(name)"))
+      scratch.link(BytePath("gallery/\(name)"), to: BytePath("../outside/\(name)"))
+    }
+    #expect(await next(names, from: feed) == names)
+    for name in names { scratch.file(BytePath("outside/\(name)"), [1, 2, 3, 4]) }
+    #expect(await next(names, from: feed) == names)
+  }
+
+  @Test func aLinkWithTheNameOfAFileInTheMakingIsLeftOut() async throws {
+    scratch.file("outside/one")
+    scratch.folder("gallery")
+    for name in ["film.mov.part", "photo.jpg"] {
+      scratch.link(BytePath("gallery/\(name)"), to: "../outside/one")
+    }
+    let feed = try feed(WatchedLinks(interval: .milliseconds(200)))
+    #expect(await next(["photo.jpg"], from: feed) == ["photo.jpg"])
+    for round in 1...3 as ClosedRange<UInt8> {
+      scratch.file("outside/one", Array(repeating: 7, count: 10 * Int(round)))
+      #expect(await next(["photo.jpg"], from: feed) == ["photo.jpg"])
+    }
+  }
+}
