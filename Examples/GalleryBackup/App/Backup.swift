@@ -12,7 +12,6 @@ final class Backup: Sendable {
 
   let background: BackgroundUploader
   private let front: Uploader
-
   @MainActor private static var opening: Task<Backup, any Error>?
 
   /// Made once in a launch. If that fails, for example while the device is locked, the next call tries again.

@@ -1,4 +1,5 @@
 import BlobApple
+import BlobUpload
 import UIKit
 
 /// Two buttons, and what is being uploaded.
