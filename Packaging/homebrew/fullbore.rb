@@ -11,6 +11,7 @@ class Fullbore < Formula
   depends_on xcode: ["16.3", :build] # Swift 6.1
   depends_on macos: :sequoia
   depends_on "openssl@3"
+  depends_on "qrencode"
   # libcurl and SQLite are those of macOS.
 
   def install

@@ -10,10 +10,12 @@ public protocol ByteDelivery: Sendable {
   /// Begins to deliver, from the first byte on, and returns at once with what stops it.
   ///
   /// `receive` is called with one piece after another, never by two threads at once. It blocks while there is no room for
-  /// the piece, and returns false when no further piece is wanted. `end` is called once, after the last piece: with nil when
-  /// that was the last byte, else with what went wrong. It may also be called before, with `.changed` or `.invalidated`,
-  /// when the resource is no longer what it was. Neither is called after the returned closure has returned, except for a
-  /// call that was under way.
+  /// the piece, and returns false when no further piece is wanted. An empty piece, which any thread may pass at any time,
+  /// only says that the system works on the delivery, for example that it downloads the resource. `end` is called once, after
+  /// the last piece: with nil when that was the last byte, else with what went wrong. It may also be called before, with
+  /// `.changed` or `.invalidated`, when the resource is no longer what it was. A delivery that releases both without having
+  /// called `end` has failed with `.invalidated`. Neither is called after the returned closure has returned, except for a call
+  /// that was under way. The returned closure may wait for such a call: from then on `receive` does not block.
   func start(
     receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Bool, end: @escaping @Sendable (BlobError?) -> Void
   ) -> @Sendable () -> Void
@@ -25,7 +27,8 @@ public protocol ByteDelivery: Sendable {
 /// once more and dropped, which is slow but costs no memory. So the delivery of a released reader is kept for the next
 /// reader, which goes on with it if it begins where the earlier one stopped, or within the up to 64 KiB that the earlier one
 /// has read in all, and the version is still the same. It is stopped when this value and its copies are released, when 32
-/// others are kept, or when a reader of another source has waited for a piece for 10 s.
+/// others are kept, when a reader of another source has waited for its first piece for 10 s without a sign that the system
+/// works on it, or after a minute without a reader.
 public struct DeliveredSource: BlobSource {
   private let delivery: any ByteDelivery
   private let capacity: Int
@@ -62,33 +65,35 @@ public struct DeliveredSource: BlobSource {
     if let kept = owner.take(at: offset, info) { return try DeliveredReader(kept, at: offset, self, cancel) }
     let pipe = BlobPipe(capacity: capacity)
     let bytes = PipeSource(pipe)
-    let start = Monitor(Start.skipping(offset))
-    let pulse = RunningDelivery.Pulse()
-    let stop = delivery.start { piece in
-      pulse.pieces.add(1, ordering: .relaxed)
-      let wanted = start.update { $0.skip(piece) }
-      do throws(BlobError) {
-        try pipe.write(wanted)
-        return true
-      } catch {
-        // The reader is gone.
-        return false
-      }
-    } end: { failure in
-      if failure != nil { pulse.hasFailed.store(true, ordering: .relaxed) }
-      start.update { $0.end(failure) }
-      if let failure { pipe.fail(failure) } else { pipe.finish() }
-    }
-    let running = RunningDelivery(bytes, from: offset, info, pulse, stop: stop)
+    let start = Monitor(DeliveryStart.skipping(offset))
+    let running = run(DeliveryInput(pipe, start, name: name), bytes, from: offset, info)
+    // The delivery may be that of a version which came after `info`.
+    try check(info, cancel)
     deliveries.makeRoom(for: running)
-    try pulse.whileWaiting { () throws(BlobError) in try waitForStart(start, offset, cancel) }
+    try running.pulse.whileWaiting { () throws(BlobError) in try waitForStart(start, offset, cancel) }
     return try DeliveredReader(KeptDeliveries.Kept(delivery: running, offset: offset), at: offset, self, cancel)
+  }
+
+  private func run(
+    _ input: DeliveryInput, _ bytes: PipeSource, from offset: Int64, _ info: BlobInfo
+  ) -> RunningDelivery {
+    let stop = delivery.start {
+      input.receive($0)
+    } end: {
+      input.end($0)
+    }
+    return RunningDelivery(bytes, from: offset, info, input.pulse) { [weak input] in
+      // Stopping may wait for a call of `receive`, which waits for room in the pipe.
+      input?.close()
+      stop()
+    }
   }
 
   /// Stops the delivery that is kept for the next reader.
   public func closeUntilNeeded() { owner.release() }
 
-  private func waitForStart(_ start: Monitor<Start>, _ offset: Int64, _ cancel: Cancellation) throws(BlobError) {
+  private func waitForStart(_ start: Monitor<DeliveryStart>, _ offset: Int64, _ cancel: Cancellation) throws(BlobError)
+  {
     try cancel.whileWaiting(wakeUp: { start.update { _ in } }) { () throws(BlobError) in
       try start.wait { start throws(BlobError) -> Void? in
         try cancel.check("open \(name) at byte \(offset)")
@@ -101,29 +106,6 @@ public struct DeliveredSource: BlobSource {
         case .failed(let error): throw error
         }
       }
-    }
-  }
-
-  /// How far a delivery is on its way to the offset at which the source was opened.
-  private enum Start {
-    /// So many bytes are still to be dropped.
-    case skipping(Int64)
-    case reached
-    /// The end came so many bytes before the offset.
-    case ended(missing: Int64)
-    case failed(BlobError)
-
-    /// Counts the next piece, and returns its bytes from the offset on.
-    mutating func skip(_ piece: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-      guard case .skipping(let left) = self else { return piece }
-      let dropped = Int(min(left, Int64(piece.count)))
-      self = left > Int64(dropped) ? .skipping(left - Int64(dropped)) : .reached
-      return UnsafeRawBufferPointer(rebasing: piece.dropFirst(dropped))
-    }
-
-    mutating func end(_ failure: BlobError?) {
-      guard case .skipping(let left) = self, left > 0 else { return }
-      self = failure.map { .failed($0) } ?? .ended(missing: left)
     }
   }
 

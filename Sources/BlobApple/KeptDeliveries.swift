@@ -1,52 +1,21 @@
 import Blobs
 import Synchronization
 
-/// A delivery that has begun. It is stopped when it is released.
-final class RunningDelivery: Sendable {
-  /// Whether a delivery makes progress. On any thread.
-  final class Pulse: Sendable {
-    /// The pieces that have come.
-    let pieces = Atomic(0)
-    /// A thread waits for the next piece.
-    let isAwaited = Atomic(false)
-    /// The delivery has ended with an error.
-    let hasFailed = Atomic(false)
-
-    func whileWaiting<Result>(_ body: () throws(BlobError) -> Result) throws(BlobError) -> Result {
-      isAwaited.store(true, ordering: .relaxed)
-      defer { isAwaited.store(false, ordering: .relaxed) }
-      return try body()
-    }
-  }
-
-  /// The delivered bytes, from the offset `start` of the resource on.
-  let bytes: PipeSource
-  let start: Int64
-  /// The resource when the delivery began.
-  let info: BlobInfo
-  let pulse: Pulse
-  private let stop: @Sendable () -> Void
-
-  init(
-    _ bytes: PipeSource, from start: Int64, _ info: BlobInfo, _ pulse: Pulse, stop: @escaping @Sendable () -> Void
-  ) {
-    self.bytes = bytes
-    self.start = start
-    self.info = info
-    self.pulse = pulse
-    self.stop = stop
-  }
-
-  deinit { stop() }
-}
-
 /// Deliveries that no reader has at the moment. A later reader of the same source goes on with one, so that the bytes
 /// before its offset are not delivered once more.
+///
+/// The system may deliver all resources by one queue, which a kept delivery holds up, because nobody reads it. So it is
+/// released when another delivery waits in vain for its first byte, and when it was not used for a minute, since requests
+/// that the app itself makes are not seen here. Both times are counted in ticks: a process that was suspended has not waited.
 final class KeptDeliveries: Sendable {
   static let shared = KeptDeliveries()
 
   /// As many as a `BackgroundUploader` has uploads at once. When there are more, the oldest is released.
   private static let most = 32
+  /// The ticks for which a delivery may wait for its first byte before the kept ones are released.
+  static let patience = 10
+  /// The ticks for which a delivery is kept.
+  static let mostAge = 60
 
   struct Kept {
     var delivery: RunningDelivery
@@ -85,47 +54,104 @@ final class KeptDeliveries: Sendable {
     }
   }
 
-  private let kept = Mutex<[(owner: ObjectIdentifier, value: Kept)]>([])
-  private let patience: Duration
+  fileprivate struct Entry {
+    var owner: ObjectIdentifier
+    var value: Kept
+    /// In ticks.
+    var age = 0
+  }
+  /// A delivery without its first byte.
+  fileprivate struct Beginning {
+    weak var pulse: RunningDelivery.Pulse?
+    var signs = 0
+    /// The ticks for which a thread has waited without a sign.
+    var waited = 0
+  }
+  fileprivate struct State {
+    /// The oldest come first.
+    var kept: [Entry] = []
+    var beginning: [Beginning] = []
+    var isTicking = false
+  }
+  private let state = Mutex(State())
+  private let interval: Duration
 
-  /// `patience`: how long a delivery may wait for a piece before the kept ones are released.
-  init(patience: Duration = .seconds(10)) { self.patience = patience }
+  /// `interval` is that of the ticks.
+  init(interval: Duration = .seconds(1)) { self.interval = interval }
 
-  /// Releases all kept deliveries whenever this one, while a thread waits for it, has not brought a piece for `patience`:
-  /// the system may deliver all resources by one queue, where a kept delivery, which is not read, holds up the others.
+  /// Releases all kept deliveries whenever a thread has waited for the first byte of this one for `patience` ticks, and the
+  /// system has given no sign that it works on it.
   func makeRoom(for delivery: RunningDelivery) {
-    // Unstructured, because the reader's thread blocks meanwhile. It ends after the delivery was released.
-    Task { [weak delivery, patience] in
-      var last = 0
-      while true {
+    state.withLock { $0.beginning.append(Beginning(pulse: delivery.pulse)) }
+    startTicking()
+  }
+
+  private func startTicking() {
+    let isTicking = state.withLock { state in
+      defer { state.isTicking = true }
+      return state.isTicking
+    }
+    if isTicking { return }
+    // Unstructured, because readers block their threads meanwhile. It ends once there is nothing to count.
+    Task { [weak self, interval] in
+      repeat {
         // Nothing cancels this task.
-        try? await Task.sleep(for: patience)
-        guard let pulse = delivery?.pulse else { return }
-        let pieces = pulse.pieces.load(ordering: .relaxed)
-        if pieces == last, pulse.isAwaited.load(ordering: .relaxed) { release { _ in true } }
-        last = pieces
-      }
+        try? await Task.sleep(for: interval)
+      } while self?.tick() == true
     }
   }
 
-  private func keep(_ value: Kept, _ owner: ObjectIdentifier) {
-    let released = kept.withLock { kept in
-      var released = kept.filter { $0.owner == owner }
-      kept.removeAll { $0.owner == owner }
-      kept.append((owner, value))
-      if kept.count > Self.most { released.append(kept.removeFirst()) }
-      return released
+  /// Counts one tick. Returns false if there is nothing to count any more.
+  func tick() -> Bool {
+    let (released, goesOn) = state.withLock { state in
+      state.beginning = state.beginning.compactMap { $0.ticked() }
+      var isStarved = false
+      for index in state.beginning.indices where state.beginning[index].waited >= Self.patience {
+        isStarved = true
+        state.beginning[index].waited = 0
+      }
+      for index in state.kept.indices { state.kept[index].age += 1 }
+      let released = state.take { isStarved || $0.age >= Self.mostAge }
+      state.isTicking = !state.kept.isEmpty || !state.beginning.isEmpty
+      return (released, state.isTicking)
     }
     // They are stopped outside the lock, because that calls foreign code.
     withExtendedLifetime(released) {}
+    return goesOn
+  }
+
+  private func keep(_ value: Kept, _ owner: ObjectIdentifier) {
+    let released = state.withLock { state in
+      var released = state.take { $0.owner == owner }
+      state.kept.append(Entry(owner: owner, value: value))
+      if state.kept.count > Self.most { released.append(state.kept.removeFirst().value) }
+      return released
+    }
+    withExtendedLifetime(released) {}
+    startTicking()
   }
 
   @discardableResult
-  private func release(_ isMeant: ((owner: ObjectIdentifier, value: Kept)) -> Bool) -> [Kept] {
-    kept.withLock { kept in
-      let released = kept.filter(isMeant).map(\.value)
-      kept.removeAll(where: isMeant)
-      return released
+  private func release(_ isMeant: (Entry) -> Bool) -> [Kept] { state.withLock { $0.take(isMeant) } }
+}
+
+extension KeptDeliveries.State {
+  fileprivate mutating func take(_ isMeant: (KeptDeliveries.Entry) -> Bool) -> [KeptDeliveries.Kept] {
+    let taken = kept.filter(isMeant).map(\.value)
+    kept.removeAll(where: isMeant)
+    return taken
+  }
+}
+
+extension KeptDeliveries.Beginning {
+  /// The same one tick later; nil: the delivery has brought its first byte, or is over.
+  fileprivate func ticked() -> Self? {
+    guard let pulse, !pulse.hasBegun.load(ordering: .relaxed), !pulse.hasEnded.load(ordering: .relaxed) else {
+      return nil
     }
+    var next = self
+    next.signs = pulse.signs.load(ordering: .relaxed)
+    next.waited = next.signs == signs && pulse.isAwaited.load(ordering: .relaxed) ? waited + 1 : 0
+    return next
   }
 }

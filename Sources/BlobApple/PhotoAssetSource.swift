@@ -96,22 +96,30 @@
       let name = resource.filename
       let request = PhotoRequest(
         cancelling: { PHAssetResourceManager.default().cancelDataRequest($0) }, end)
+      let handlers = PhotoRequest.Handlers(of: request, "read photo \(name)")
       let options = PHAssetResourceRequestOptions()
       options.isNetworkAccessAllowed = allowsNetwork
-      options.progressHandler = progress
-      let watch = PhotoChanges.shared.watch(found.asset) { [request] in
+      options.progressHandler = { [progress] fraction in
+        // An empty piece: the system works on the request.
+        _ = receive(UnsafeRawBufferPointer(start: nil, count: 0))
+        progress?(fraction)
+      }
+      let version = Self.info(of: found.asset, resource).validator
+      let watch = PhotoChanges.shared.watches.watch(found.asset) { [resource] asset in
+        Self.info(of: asset, resource).validator == version
+      } changed: { [request] in
         request.end(
           because: BlobError(.changed, "read photo \(name): it was edited or deleted meanwhile"))
       }
       request.begin(
         PHAssetResourceManager.default().requestData(
           for: found.resource, options: options,
-          dataReceivedHandler: { [request] data in
-            let goesOn = data.withUnsafeBytes { receive($0) }
-            if !goesOn { request.cancel() }
+          dataReceivedHandler: { [handlers] data in
+            // Whoever wants no further piece has cancelled the request, or is about to.
+            withExtendedLifetime(handlers) { _ = data.withUnsafeBytes { receive($0) } }
           },
-          completionHandler: { [request] error in
-            request.complete(
+          completionHandler: { [handlers] error in
+            handlers.request.complete(
               error.map { error in
                 let known = error as NSError
                 return PhotoFailure.error(
@@ -121,7 +129,7 @@
           }))
       return {
         request.cancel()
-        PhotoChanges.shared.forget(watch)
+        PhotoChanges.shared.watches.forget(watch)
       }
     }
   }

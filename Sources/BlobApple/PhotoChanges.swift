@@ -1,43 +1,24 @@
 #if canImport(Photos)
   import Foundation
   import Photos
-  import Synchronization
 
-  /// Tells open readers that their asset was edited or deleted. The photo library calls it on a thread of its own.
+  /// Passes the changes of the photo library on to open readers. The library calls it on a thread of its own.
   final class PhotoChanges: NSObject, PHPhotoLibraryChangeObserver, Sendable {
     static let shared = PhotoChanges()
 
-    private struct Watch {
-      let asset: PHAsset
-      let changed: @Sendable () -> Void
-    }
-    private struct State {
-      var next = 0
-      var watches: [Int: Watch] = [:]
-    }
-    private let state = Mutex(State())
+    let watches = AssetWatches<PHAsset>()
 
     private override init() {
       super.init()
       PHPhotoLibrary.shared().register(self)
     }
 
-    /// Calls `changed` when the content of `asset` is another one, until `forget` is called with what this returns.
-    func watch(_ asset: PHAsset, _ changed: @escaping @Sendable () -> Void) -> Int {
-      state.withLock { state in
-        state.next += 1
-        state.watches[state.next] = Watch(asset: asset, changed: changed)
-        return state.next
-      }
-    }
-
-    func forget(_ number: Int) { state.withLock { _ = $0.watches.removeValue(forKey: number) } }
-
     func photoLibraryDidChange(_ change: PHChange) {
-      let watches = state.withLock { Array($0.watches.values) }
-      for watch in watches {
-        guard let details = change.changeDetails(for: watch.asset) else { continue }
-        if details.objectWasDeleted || details.assetContentChanged { watch.changed() }
+      watches.apply { asset in
+        guard let details = change.changeDetails(for: asset) else { return nil }
+        let after: AnyObject? = details.objectAfterChanges
+        return AssetChange(
+          after: details.objectWasDeleted ? nil : after as? PHAsset, hasOtherContent: details.assetContentChanged)
       }
     }
   }

@@ -4,6 +4,21 @@ import Synchronization
 /// A request for data that PhotoKit is working on. Its end is reported once, and it can be cancelled before its number is
 /// known, since PhotoKit may deliver before `requestData` has returned.
 final class PhotoRequest: Sendable {
+  /// What PhotoKit's handlers own together. PhotoKit may release them without having called the last one, for example when
+  /// its connection breaks; then the request has ended as well.
+  final class Handlers: Sendable {
+    let request: PhotoRequest
+    private let operation: String
+
+    /// `operation` is how the message calls the request.
+    init(of request: PhotoRequest, _ operation: String) {
+      self.request = request
+      self.operation = operation
+    }
+
+    deinit { request.complete(BlobError(.invalidated, "\(operation): the system gave it up without an answer")) }
+  }
+
   private struct State {
     var number: Int32?
     var isCancelled = false

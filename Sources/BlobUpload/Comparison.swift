@@ -22,6 +22,8 @@ final class Comparison: @unchecked Sendable {
   private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   private var offset: Int64 = 0
   private var found: UploadError?
+  /// Ends the opening and the reading of the source.
+  let cancel = Cancellation()
 
   init(_ expected: ExpectedContent, _ url: HTTPURL) {
     self.expected = expected
@@ -65,7 +67,7 @@ final class Comparison: @unchecked Sendable {
   }
 
   private func open(_ slice: BlobSlice) throws(BlobError) -> any BlobReader {
-    let reader = if let open = self.reader { open } else { try slice.open(Cancellation()) }
+    let reader = if let open = self.reader { open } else { try slice.open(cancel) }
     self.reader = reader
     return reader
   }

@@ -50,8 +50,24 @@ extension UploadContext {
   func readBack(
     _ expected: ExpectedContent, from url: HTTPURL, mayBeShort: Bool = false
   ) async throws(UploadError) -> ReadBack {
-    var request = HTTPRequest("GET", url)
     let comparison = Comparison(expected, url)
+    // The source is read where the content arrives, and may wait there for as long as it likes.
+    let result: Result<ReadBack, UploadError> = await withTaskCancellationHandler {
+      do throws(UploadError) {
+        return .success(try await readBack(comparison, from: url, mayBeShort))
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      comparison.cancel.cancel()
+    }
+    return try result.get()
+  }
+
+  private func readBack(
+    _ comparison: Comparison, from url: HTTPURL, _ mayBeShort: Bool
+  ) async throws(UploadError) -> ReadBack {
+    var request = HTTPRequest("GET", url)
     let coding = Mutex<String?>(nil)
     let answered: HTTPResponse
     do {
@@ -71,8 +87,10 @@ extension UploadContext {
       throw comparison.difference ?? error
     }
     guard answered.status == 200 else { return ReadBack(request: request, response: answered) }
-    let end = try await readingSource { _, _ throws(BlobError) in
-      Result { () throws(UploadError) in try comparison.end(mayBeShort: mayBeShort) }
+    let end = try await readingSource { cancel, _ throws(BlobError) in
+      cancel.whileWaiting(wakeUp: comparison.cancel.cancel) {
+        Result { () throws(UploadError) in try comparison.end(mayBeShort: mayBeShort) }
+      }
     }
     return ReadBack(request: request, response: answered, isShort: try !end.get())
   }

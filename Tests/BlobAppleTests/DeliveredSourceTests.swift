@@ -81,99 +81,49 @@ struct DeliveredSourceTests {
     #expect(delivery.state.withLock { $0.stopped == [1] })
   }
 
-  /// An upload looks one byte ahead before each part, and opens the source once more for the part.
-  @Test func aFilmThatIsReadInPartsIsDeliveredOnce() throws {
-    let pattern = PatternSource(length: 1 << 20, seed: 5)
-    let delivery = FakeDelivery(pattern, pieceSize: 10_000)
-    let source = DeliveredSource(delivery, name: "a film", KeptDeliveries())
-    var bytes: [UInt8] = []
-    for part in 0..<16 {
-      let offset = Int64(part) << 16
-      #expect(try read(source, from: offset, 1) == pattern.bytes(at: offset, count: 1))
-      bytes += try read(source, from: offset, 1 << 16)
-    }
-    #expect(try read(source, from: 1 << 20, 1).isEmpty)
-    #expect(bytes == pattern.bytes(at: 0, count: 1 << 20))
-    #expect(delivery.state.withLock { $0.begun } == 1)
-    // Bytes that are gone need another delivery, and the one that was kept is stopped.
-    #expect(try read(source, from: 100, 50) == pattern.bytes(at: 100, count: 50))
-    #expect(delivery.state.withLock { $0.begun == 2 && $0.stopped == [1] })
-    #expect(try read(source, from: 120, 10_000) == pattern.bytes(at: 120, count: 10_000))
-    #expect(delivery.state.withLock { $0.begun } == 2)
+  /// PhotoKit may wait for its handler when a request is cancelled, and the handler waits for room in the pipe.
+  @Test func aPieceThatWaitsForRoomDoesNotHoldUpTheStop() throws {
+    let delivery = FakeDelivery(PatternSource(length: 1 << 40))
+    var reader: (any BlobReader)? = try DeliveredSource(delivery, name: "a film", KeptDeliveries()).open(
+      at: 0, Cancellation())
+    #expect(try read(#require(reader), 10) == 10)
+    while delivery.state.withLock({ $0.pieces }) < 17 { usleep(1000) }
+    reader = nil
+    #expect(delivery.state.withLock { $0.stopped == [1] && !$0.wasStuck })
   }
 
-  @Test func aKeptDeliveryOfAnOlderVersionIsNotReadOn() throws {
-    let delivery = FakeDelivery(PatternSource(length: 1 << 20))
-    let source = DeliveredSource(delivery, name: "a photo", KeptDeliveries())
-    _ = try read(source, from: 0, 1000)
-    delivery.state.withLock { $0.info.validator = Validator(version: "2") }
-    let reader = try source.open(at: 1000, Cancellation())
-    #expect(reader.info.validator == Validator(version: "2"))
-    #expect(delivery.state.withLock { $0.begun } == 2)
-  }
-
-  /// PhotoKit's connection may break while the app is suspended.
-  @Test func aKeptDeliveryThatHasFailedIsNotReadOn() throws {
-    let delivery = FakeDelivery(PatternSource(length: 1 << 20))
-    let source = DeliveredSource(delivery, name: "a film", KeptDeliveries())
-    _ = try read(source, from: 0, 100_000)
-    delivery.state.withLock { $0.end }?(BlobError(.io, "the connection broke"))
-    #expect(try read(source, from: 100_000, 1000) == delivery.pattern.bytes(at: 100_000, count: 1000))
-    #expect(delivery.state.withLock { $0.begun } == 2)
-  }
-
-  @Test func aKeptDeliveryIsStoppedWithItsSource() throws {
-    let delivery = FakeDelivery(PatternSource(length: 1 << 20))
-    var source: DeliveredSource? = DeliveredSource(delivery, name: "a photo", KeptDeliveries())
-    _ = try read(#require(source), from: 0, 1000)
-    #expect(delivery.state.withLock { $0.stopped.isEmpty })
-    source = nil
+  /// Its bytes would be those of the second version, under the name of the first.
+  @Test func anEditBetweenTheLookAndTheStartIsFoundByOpen() {
+    let delivery = FakeDelivery(PatternSource(length: 1000), isEditedAtStart: true)
+    #expect(code { _ = try DeliveredSource(delivery, name: "a photo").open(at: 0, Cancellation()) } == .changed)
     #expect(delivery.state.withLock { $0.stopped } == [1])
   }
 
-  /// The system may deliver by one queue, which a delivery that nobody reads holds up.
-  @Test func keptDeliveriesGiveWayToOneThatWaits() async throws {
-    let deliveries = KeptDeliveries(patience: .milliseconds(50))
-    let film = FakeDelivery(PatternSource(length: 8 << 20))
-    let source = DeliveredSource(film, name: "a film", deliveries)
-    _ = try read(source, from: 0, 1000)
-    let waiting = DeliveredSource(FakeDelivery(PatternSource(length: 1), isStalled: true), name: "a photo", deliveries)
-    let cancel = Cancellation()
-    let thread = Monitor(false)
-    SystemThread.start("waiting") {
-      _ = try? self.read(waiting, from: 0, 1, cancel)
-      thread.update { $0 = true }
+  @Test(arguments: [0, 1000] as [Int64]) func aDeliveryThatIsGivenUpEndsOpenAndRead(offset: Int64) {
+    let delivery = FakeDelivery(PatternSource(length: 8 << 20), givesUp: true)
+    let outcome = Monitor<BlobError.Code??>(nil)
+    SystemThread.start("reader") {
+      let found = self.code {
+        let reader = try DeliveredSource(delivery, name: "a film").open(at: offset, Cancellation())
+        _ = try self.read(reader, 10)
+      }
+      outcome.update { $0 = .some(found) }
     }
-    try await eventually { film.state.withLock { $0.stopped } == [1] }
+    #expect(outcome.wait(atMost: .seconds(5)) { $0 } == .some(.invalidated))
+  }
+
+  /// PhotoKit may keep its handlers and call none of them.
+  @Test func anOpenAtAnOffsetCanBeCancelled() {
+    let delivery = FakeDelivery(PatternSource(length: 8 << 20), stallsAt: 1 << 20)
+    let (outcome, cancel) = (Monitor<BlobError.Code??>(nil), Cancellation())
+    SystemThread.start("reader") {
+      let found = self.code { _ = try DeliveredSource(delivery, name: "a film").open(at: 4 << 20, cancel) }
+      outcome.update { $0 = .some(found) }
+    }
+    #expect(outcome.wait(atMost: .milliseconds(50)) { $0 } == nil)
     cancel.cancel()
-    thread.wait { $0 ? () : nil }
-    // Without one that waits, it would have been kept.
-    #expect(try read(source, from: 1000, 10) == film.pattern.bytes(at: 1000, count: 10))
-    try await Task.sleep(for: .milliseconds(200))
-    #expect(film.state.withLock { $0.stopped } == [1])
-  }
-
-  @Test func noMoreThan32DeliveriesAreKept() throws {
-    let deliveries = KeptDeliveries()
-    let films = (0..<33).map { _ in FakeDelivery(PatternSource(length: 1 << 20)) }
-    let sources = films.map { DeliveredSource($0, name: "a film", capacity: 4096, deliveries) }
-    for source in sources { _ = try read(source, from: 0, 10) }
-    #expect(films.map { $0.state.withLock { $0.stopped.count } } == [1] + Array(repeating: 0, count: 32))
-  }
-
-  private func read(
-    _ source: DeliveredSource, from offset: Int64, _ count: Int, _ cancel: Cancellation = Cancellation()
-  ) throws -> [UInt8] {
-    let reader = try source.open(at: offset, cancel)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
-    defer { buffer.deallocate() }
-    var bytes: [UInt8] = []
-    while bytes.count < count {
-      let read = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(count - bytes.count)))
-      if read == 0 { break }
-      bytes += buffer.prefix(read)
-    }
-    return bytes
+    #expect(outcome.wait(atMost: .seconds(5)) { $0 } == .some(.cancelled))
+    #expect(delivery.state.withLock { $0.stopped } == [1])
   }
 
   @Test func otherBytesThanTheLengthSaysAreFound() throws {

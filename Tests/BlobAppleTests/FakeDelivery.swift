@@ -14,23 +14,38 @@ final class FakeDelivery: ByteDelivery {
     /// Of the deliveries that were begun, those that were stopped.
     var stopped: Set<Int> = []
     var begun = 0
+    var receive: (@Sendable (UnsafeRawBufferPointer) -> Bool)?
     var end: (@Sendable (BlobError?) -> Void)?
+    /// The calls of `receive` that have not returned.
+    var running = 0
+    /// A delivery was stopped while a call of `receive` did not return.
+    var wasStuck = false
   }
   let pattern: PatternSource
   let pieceSize: Int
   let failure: (at: Int64, error: BlobError)?
   /// Delivers nothing and never ends by itself.
   let isStalled: Bool
+  /// Delivers nothing after this byte, and never ends by itself.
+  let stall: Int64
+  /// Releases its closures without calling one.
+  let givesUp: Bool
+  /// Is edited between the look at it and the start of its delivery.
+  let isEditedAtStart: Bool
   let state: Mutex<State>
 
   init(
     _ pattern: PatternSource, pieceSize: Int = 64 << 10, told length: Int64? = nil, isStalled: Bool = false,
+    stallsAt stall: Int64 = .max, givesUp: Bool = false, isEditedAtStart: Bool = false,
     failure: (at: Int64, error: BlobError)? = nil
   ) {
     self.pattern = pattern
     self.pieceSize = pieceSize
     self.failure = failure
     self.isStalled = isStalled
+    self.stall = stall
+    self.givesUp = givesUp
+    self.isEditedAtStart = isEditedAtStart
     state = Mutex(State(info: BlobInfo(length: length, validator: Validator(version: "1"))))
   }
 
@@ -49,13 +64,22 @@ final class FakeDelivery: ByteDelivery {
     receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Bool, end: @escaping @Sendable (BlobError?) -> Void
   ) -> @Sendable () -> Void {
     let number = state.withLock { state in
-      state.end = end
       state.begun += 1
+      if isEditedAtStart { state.info.validator = Validator(version: "2") }
+      if !givesUp { (state.receive, state.end) = (receive, end) }
       return state.begun
     }
-    if !isStalled { SystemThread.start("delivery") { [self] in deliver(number, receive, end) } }
-    return { [self] in state.withLock { _ = $0.stopped.insert(number) } }
+    if !isStalled, !givesUp { SystemThread.start("delivery") { [self] in deliver(number, receive, end) } }
+    return { [self] in
+      state.withLock { _ = $0.stopped.insert(number) }
+      // As PhotoKit may do it.
+      for _ in 0..<2000 where state.withLock({ $0.running > 0 }) { usleep(1000) }
+      state.withLock { $0.wasStuck = $0.wasStuck || $0.running > 0 }
+    }
   }
+
+  /// Says that the delivery is being worked on.
+  func giveSign() { _ = state.withLock { $0.receive }?(UnsafeRawBufferPointer(start: nil, count: 0)) }
 
   private func deliver(
     _ number: Int, _ receive: (UnsafeRawBufferPointer) -> Bool, _ end: (BlobError?) -> Void
@@ -65,10 +89,16 @@ final class FakeDelivery: ByteDelivery {
     let last = min(failure?.at ?? .max, pattern.length)
     var offset: Int64 = 0
     while offset < last {
+      if offset >= stall { return }
       let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(pieceSize), last - offset))])
       pattern.fill(piece, at: offset)
-      state.withLock { $0.pieces += 1 }
-      if !receive(UnsafeRawBufferPointer(piece)) || state.withLock({ $0.stopped.contains(number) }) { return }
+      state.withLock { state in
+        state.pieces += 1
+        state.running += 1
+      }
+      let goesOn = receive(UnsafeRawBufferPointer(piece))
+      state.withLock { $0.running -= 1 }
+      if !goesOn || state.withLock({ $0.stopped.contains(number) }) { return }
       offset += Int64(piece.count)
     }
     end(failure?.error)

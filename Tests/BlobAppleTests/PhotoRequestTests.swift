@@ -54,4 +54,25 @@ struct PhotoRequestTests {
     }
     #expect(ends == [nil, nil])
   }
+
+  /// PhotoKit's connection breaks, for example, and neither data nor an end comes any more.
+  @Test func handlersThatAreReleasedEndTheRequest() {
+    let request = request()
+    var handlers: PhotoRequest.Handlers? = PhotoRequest.Handlers(of: request, "read a photo")
+    request.begin(7)
+    #expect(handlers != nil && ends.isEmpty)
+    handlers = nil
+    #expect(ends == [.invalidated])
+    request.cancel()
+    #expect(cancelled.isEmpty, "PhotoKit knows no such request any more")
+  }
+
+  @Test func handlersThatAreReleasedAfterTheEndDoNotEndTheRequestAgain() {
+    let request = request()
+    var handlers: PhotoRequest.Handlers? = PhotoRequest.Handlers(of: request, "read a photo")
+    request.begin(7)
+    handlers?.request.complete(nil)
+    handlers = nil
+    #expect(ends == [nil])
+  }
 }

@@ -66,4 +66,29 @@ import Testing
     let faults: [FaultyTransport.Fault] = [.before(.broken), .answer(.status(503)), .before(.timeout)]
     #expect(try await check(pattern, against: pattern, faults) == nil)
   }
+
+  /// The source is opened on the connection's thread once content arrives, or at the end of empty content.
+  @Test(arguments: [0, 1000] as [Int64]) func aSourceThatDoesNotOpenCanBeCancelled(stored: Int64) async throws {
+    let peer = try ServedFolder()
+    let transport = SocketTransport()
+    let put = UploadDestination(
+      endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
+    _ = try await Uploader(put, transport: transport).upload(PatternSource(length: stored), as: "stored")
+    let source = FaultySource(PatternSource(length: 1000), .stallOpening)
+    let info = PatternSource(length: 1000).info
+    let outcome = Monitor<UploadError.Side??>(nil)
+    let task = Task {
+      do throws(UploadError) {
+        try await Uploader(put, transport: transport).verify(source, info, at: put.target("stored", length: 1000))
+        outcome.update { $0 = .some(nil) }
+      } catch {
+        outcome.update { $0 = .some(error.side) }
+      }
+    }
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(outcome.update(waking: .none) { $0 } == nil)
+    task.cancel()
+    for _ in 0..<2000 where outcome.update(waking: .none, { $0 }) == nil { try await Task.sleep(for: .milliseconds(5)) }
+    #expect(outcome.update(waking: .none) { $0 } == .some(.cancelled))
+  }
 }

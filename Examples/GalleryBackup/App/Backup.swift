@@ -12,8 +12,17 @@ final class Backup: Sendable {
 
   let background: BackgroundUploader
   private let front: Uploader
+  @MainActor private static var opening: Task<Backup, any Error>?
 
-  init() async throws {
+  /// Made once in a launch. If that fails, for example while the device is locked, the next call tries again.
+  @MainActor static func shared() async throws -> Backup {
+    let task = opening ?? Task { try await Backup() }
+    opening = task
+    if case .failure = await task.result, opening == task { opening = nil }
+    return try await task.value
+  }
+
+  private init() async throws {
     let folder = NSHomeDirectory() + "/Library/Application Support/Backup"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true, attributes: nil)
     let journal = try await Journal(at: BytePath(folder + "/uploads.sqlite"))
@@ -21,16 +30,14 @@ final class Backup: Sendable {
     let destination = UploadDestination(
       endpoint: HTTPURL(Self.server)!, uploadProtocol: Tus(), limits: PartLimits(firstPart: 4 << 20))
     front = Uploader(destination, transport: URLSessionTransport(), journal: journal)
+    // A photo that an earlier launch has begun is found in the library again.
     background = try BackgroundUploader(
       identifier: "example.GalleryBackup", to: destination, journal: journal, spool: BytePath(folder + "/spool"),
-      overwrite: true, configure: { $0.allowsCellularAccess = false },
-      // A photo that an earlier launch has begun is found in the library again.
-      reopening: { identity in PhotoAssetSource(identity: identity) })
+      overwrite: true, reopening: { PhotoAssetSource(identity: $0) })
   }
 
-  /// Uploads now, while the app is in front, and returns why single photos could not be uploaded. Cancelling the task ends
-  /// it; the next call goes on at the same byte.
-  func uploadInFront(_ progress: @escaping @Sendable (String, Int64) -> Void) async throws -> [String] {
+  /// Uploads now, while the app is in front. Cancelling the task ends it; the next call goes on at the same byte.
+  func uploadInFront(_ progress: @escaping @Sendable (String, Int64) -> Void) async throws -> String {
     try await forEachPhoto { item throws(UploadError) in
       let source = ProgressSource(item.source) { progress(item.name, $0.offset) }
       // A photo that was edited replaces its earlier version: no other file has this path.
@@ -38,18 +45,16 @@ final class Backup: Sendable {
     }
   }
 
-  /// Gives everything to the system, which uploads while the app is suspended, and after it was terminated. Returns why
-  /// single photos could not be read.
-  func uploadInBackground() async throws -> [String] {
+  /// Gives everything to the system, which uploads while the app is suspended, and after it was terminated.
+  func uploadInBackground() async throws -> String {
     try await forEachPhoto { item throws(UploadError) in
       try await background.add(item.source, as: item.path, identity: item.identity)
     }
   }
 
-  /// Oldest photos first. Throws an error that says what to do if the user has not allowed access to the library.
-  private func forEachPhoto(
-    _ upload: (PhotoGallery.Item) async throws(UploadError) -> Void
-  ) async throws -> [String] {
+  /// Oldest photos first. Returns what to show, with a reason if single photos have failed. Throws an error that says what
+  /// to do if the user has not allowed access to the library.
+  private func forEachPhoto(_ upload: (PhotoGallery.Item) async throws(UploadError) -> Void) async throws -> String {
     _ = await PHPhotoLibrary.requestAuthorization(for: .readWrite)
     var failures: [String] = []
     for try await item in PhotoGallery.items() {
@@ -61,6 +66,6 @@ final class Backup: Sendable {
         failures.append(error.message)
       }
     }
-    return failures
+    return failures.first.map { "\(failures.count) photos failed: \($0)" } ?? "Done"
   }
 }

@@ -4,25 +4,21 @@ import UIKit
 
 /// Two buttons, and what is being uploaded.
 final class BackupViewController: UIViewController {
-  private let backup: Task<Backup, any Error>
   private let status = UILabel()
-  private let bar = UIProgressView()
   private var upload: Task<Void, Never>?
+  private var events: Task<Void, Never>?
 
-  init(_ backup: Task<Backup, any Error>) {
-    self.backup = backup
-    super.init(nibName: nil, bundle: nil)
+  // The tasks do not keep the controller, so it is released while they run.
+  deinit {
+    upload?.cancel()
+    events?.cancel()
   }
-
-  required init?(coder: NSCoder) { nil }
 
   override func loadView() {
     status.numberOfLines = 0
-    let views = [
-      button("Upload now", #selector(uploadInFront)), button("Upload in the background", #selector(uploadInBackground)),
-      bar, status,
-    ]
-    let stack = UIStackView(arrangedSubviews: views)
+    let now = button("Upload now", #selector(uploadInFront))
+    let later = button("Upload in the background", #selector(uploadInBackground))
+    let stack = UIStackView(arrangedSubviews: [now, later, status])
     stack.axis = .vertical
     stack.distribution = .fillEqually
     view = stack
@@ -30,43 +26,44 @@ final class BackupViewController: UIViewController {
 
   override func viewDidLoad() {
     super.viewDidLoad()
-    // The uploads that the system has, including those of earlier launches.
-    Task {
-      do {
-        for await upload in try await backup.value.background.events() { show(upload) }
-      } catch {
-        status.text = "\(error)"
-      }
-    }
+    // The system may have uploads of earlier launches.
+    start { _ in "" }
   }
 
   @objc private func uploadInFront() {
-    start { backup in
-      try await backup.uploadInFront { [weak self] name, sent in
-        Task { @MainActor [weak self] in self?.status.text = "\(name): \(sent) bytes" }
+    start { [weak self] backup in
+      try await backup.uploadInFront { name, sent in
+        Task { @MainActor in self?.status.text = "\(name): \(sent) bytes" }
       }
     }
   }
 
   @objc private func uploadInBackground() { start { try await $0.uploadInBackground() } }
 
-  private func start(_ action: @escaping @MainActor (Backup) async throws -> [String]) {
+  private func start(_ action: @escaping @MainActor (Backup) async throws -> String) {
     upload?.cancel()
-    upload = Task {
+    upload = Task { [weak self] in
       let result: String
       do {
-        let failures = try await action(try await backup.value)
-        result = failures.first.map { "\(failures.count) photos failed: \($0)" } ?? "Done"
+        let backup = try await Backup.shared()
+        self?.follow(backup.background)
+        result = try await action(backup)
       } catch {
         result = "\(error)"
       }
       // After a tap on another button, that one has the label.
-      if !Task.isCancelled { status.text = result }
+      if !Task.isCancelled { self?.status.text = result }
+    }
+  }
+
+  private func follow(_ background: BackgroundUploader) {
+    if events != nil { return }
+    events = Task { [weak self] in
+      for await upload in background.events() { self?.show(upload) }
     }
   }
 
   private func show(_ upload: BackgroundUpload) {
-    if let length = upload.length, length > 0 { bar.progress = Float(upload.acknowledged) / Float(length) }
     switch upload.state {
     case .uploading: status.text = "\(upload.name): \(upload.acknowledged) bytes"
     case .waiting(let error, let delay): status.text = "\(upload.name): again in \(delay): \(error.message)"

@@ -114,8 +114,8 @@ public final class BackgroundUploader: Sendable {
     if board.isCancelled(seat) { try await remove(name, id) }
   }
 
-  /// The state of every upload from now on: at first of those that are running, then each change. Changes are kept until
-  /// they are read. The sequence does not end by itself.
+  /// The state of every upload from now on: at first of those that are running, then each change. Of the changes that were
+  /// not read yet, only the newest of each upload is kept, and how each upload has ended. The sequence does not end by itself.
   public func events() -> AsyncStream<BackgroundUpload> {
     tryToOpen()
     return board.listen()

@@ -20,6 +20,17 @@ final class TaskRegistry: BackgroundTaskReceiver {
     var dropsOthers = false
     /// `begin` was called.
     var hasBegun = false
+    /// Tasks whose entries were removed before their events came. An event of one makes no entry again.
+    var removed: Set<String> = []
+
+    /// Whether events may come of tasks that have no entry yet: before the caller of `connect` has told which tasks there
+    /// are, or before all earlier events were delivered.
+    var mayLearnOfTasks: Bool { !hasBegun || !isSettled }
+
+    mutating func remove(_ label: TaskLabel) -> Entry? {
+      if mayLearnOfTasks { removed.insert(label.text) }
+      return entries.removeValue(forKey: label.text)
+    }
 
     /// Whether nobody waits for the outcome, or will.
     func isUnused(_ entry: Entry) -> Bool {
@@ -46,6 +57,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
           state.entries[label.text, default: Entry(label: label, isRunning: isRunning)].isRunning = isRunning
         }
       }
+      if !state.mayLearnOfTasks { state.removed = [] }
     }
   }
 
@@ -69,7 +81,11 @@ final class TaskRegistry: BackgroundTaskReceiver {
 
   /// Adds a task that is about to start.
   func add(_ label: TaskLabel, progress: @escaping @Sendable (Int64) -> Void) {
-    state.withLock { $0.entries[label.text] = Entry(label: label, isRunning: true, progress: progress) }
+    state.withLock { state in
+      // The system may resume a task under its label.
+      state.removed.remove(label.text)
+      state.entries[label.text] = Entry(label: label, isRunning: true, progress: progress)
+    }
   }
 
   func follow(_ label: TaskLabel, progress: @escaping @Sendable (Int64) -> Void) {
@@ -92,7 +108,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
         let end = state.withLock { state -> BackgroundTaskEnd?? in
           guard let entry = state.entries[label.text] else { return .some(nil) }
           if entry.end != nil || Task.isCancelled || !entry.isRunning && state.isSettled {
-            state.entries[label.text] = nil
+            _ = state.remove(label)
             return .some(entry.end)
           }
           state.entries[label.text]?.waiter = continuation
@@ -109,7 +125,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
 
   /// Removes an entry; a later event of its task is ignored.
   func giveUp(_ label: TaskLabel) {
-    resume(state.withLock { $0.entries.removeValue(forKey: label.text)?.waiter }, returning: nil)
+    resume(state.withLock { $0.remove(label)?.waiter }, returning: nil)
   }
 
   /// The events of tasks that ended before this process was there were delivered, or will not be: pieces without a task
@@ -119,6 +135,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
       state.isSettled = true
       let lost = state.entries.values.filter { !$0.isRunning && $0.end == nil }
       for entry in lost { state.entries[entry.label.text] = nil }
+      if !state.mayLearnOfTasks { state.removed = [] }
       return Array(lost)
     }
     for entry in lost {
@@ -142,11 +159,12 @@ final class TaskRegistry: BackgroundTaskReceiver {
 
   func ended(_ text: String, _ end: BackgroundTaskEnd) {
     let (waiter, unused) = state.withLock { state -> (CheckedContinuation<BackgroundTaskEnd?, Never>?, TaskLabel?) in
-      guard var entry = state.entries[text] else {
-        // The event may come before the caller of `connect` has told which tasks there are, and after all earlier events.
-        if !state.hasBegun || !state.isSettled, let label = TaskLabel(text) {
-          state.entries[text] = Entry(label: label, isRunning: true, end: end)
-        }
+      var entry: Entry
+      if let known = state.entries[text] {
+        entry = known
+      } else if state.mayLearnOfTasks, !state.removed.contains(text), let label = TaskLabel(text) {
+        entry = Entry(label: label, isRunning: true)
+      } else {
         return (nil, nil)
       }
       entry.end = end

@@ -15,9 +15,11 @@ final class UploadBoard: Sendable {
     var reservation: Task<Bool, Never>?
     var isCancelled = false
   }
+  /// A loop over the changes. It owns its buffer.
+  fileprivate struct Listener { weak var buffer: EventBuffer? }
   fileprivate struct State {
     var running: [String: Running] = [:]
-    var listeners: [Int: AsyncStream<BackgroundUpload>.Continuation] = [:]
+    var listeners: [Listener] = []
     var last = 0
     var seats: [Int: Seat] = [:]
   }
@@ -31,7 +33,7 @@ final class UploadBoard: Sendable {
       if state.running[key] != nil { return false }
       state.running[key] = Running(upload: upload)
       state.running[key]?.task = body()
-      state.tell(upload)
+      state.tell(key, upload)
       return true
     }
   }
@@ -99,17 +101,17 @@ final class UploadBoard: Sendable {
   }
 
   func listen() -> AsyncStream<BackgroundUpload> {
-    let (stream, continuation) = AsyncStream<BackgroundUpload>.makeStream()
-    let number = state.withLock { state in
-      for running in state.running.values { continuation.yield(running.upload) }
-      state.last += 1
-      state.listeners[state.last] = continuation
-      return state.last
+    let buffer = EventBuffer()
+    state.withLock { state in
+      for (key, running) in state.running { buffer.put(running.upload, of: key, isLast: false) }
+      state.listeners.removeAll { $0.buffer == nil }
+      state.listeners.append(Listener(buffer: buffer))
     }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { _ = $0.listeners.removeValue(forKey: number) }
+    return AsyncStream {
+      await buffer.next()
+    } onCancel: {
+      buffer.end()
     }
-    return stream
   }
 }
 
@@ -119,8 +121,10 @@ extension UploadBoard.State {
     body(&changed.upload)
     if let progress = changed.progress { changed.upload.acknowledged = progress.acknowledged }
     running[key] = isLast ? nil : changed
-    tell(changed.upload)
+    tell(key, changed.upload, isLast: isLast)
   }
 
-  fileprivate func tell(_ upload: BackgroundUpload) { for listener in listeners.values { listener.yield(upload) } }
+  fileprivate func tell(_ key: String, _ upload: BackgroundUpload, isLast: Bool = false) {
+    for listener in listeners { listener.buffer?.put(upload, of: key, isLast: isLast) }
+  }
 }

@@ -6,7 +6,8 @@ package final class WakeUp: Sendable {
   private struct State {
     /// Uploads that are doing something, and do not just wait for the system.
     var working = 0
-    var hasDeliveredAll = false
+    /// When all events of this wake-up were delivered; nil: they were not.
+    var delivered: ContinuousClock.Instant?
     /// The time limit has called a handler before its events were delivered.
     var isLate = false
     var handler: (@Sendable () -> Void)?
@@ -14,8 +15,13 @@ package final class WakeUp: Sendable {
     var number = 0
   }
   private let state = Mutex(State())
+  private let now: @Sendable () -> ContinuousClock.Instant
 
-  package init() {}
+  /// Events may be delivered before the handler of their wake-up comes, since an app may need time to hand it over. A handler
+  /// that comes later than this is that of another wake-up: the events were delivered while the app ran.
+  static let handingOver = Duration.seconds(5)
+
+  package init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.now = now }
 
   func enter() { state.withLock { $0.working += 1 } }
 
@@ -27,9 +33,10 @@ package final class WakeUp: Sendable {
   }
 
   func deliveredAll() {
+    let now = now()
     state.withLock { state -> (@Sendable () -> Void)? in
       // Events that came too late for their handler are not those of the next one.
-      state.hasDeliveredAll = !state.isLate
+      state.delivered = state.isLate ? nil : now
       state.isLate = false
       return Self.takeIfQuiet(&state)
     }?()
@@ -38,8 +45,14 @@ package final class WakeUp: Sendable {
   /// Calls `handler` once: when all is quiet, or at the latest after `limit`, because the system terminates an app that
   /// does not answer. An earlier handler that was not called yet is called now.
   func handle(within limit: Duration, _ handler: @escaping @Sendable () -> Void) {
+    let now = now()
     let (calls, number) = state.withLock { state -> ([@Sendable () -> Void], Int) in
-      var calls = [state.handler.take()].compactMap { $0 }
+      var calls: [@Sendable () -> Void] = []
+      if let earlier = state.handler.take() {
+        calls.append(earlier)
+        state.delivered = nil
+      }
+      if let delivered = state.delivered, now - delivered > Self.handingOver { state.delivered = nil }
       state.handler = handler
       state.isLate = false
       state.number += 1
@@ -53,16 +66,16 @@ package final class WakeUp: Sendable {
       try? await Task.sleep(for: limit)
       state.withLock { state -> (@Sendable () -> Void)? in
         guard state.number == number, let handler = state.handler.take() else { return nil }
-        state.isLate = !state.hasDeliveredAll
-        state.hasDeliveredAll = false
+        state.isLate = state.delivered == nil
+        state.delivered = nil
         return handler
       }?()
     }
   }
 
   private static func takeIfQuiet(_ state: inout State) -> (@Sendable () -> Void)? {
-    guard state.working == 0, state.hasDeliveredAll, let handler = state.handler.take() else { return nil }
-    state.hasDeliveredAll = false
+    guard state.working == 0, state.delivered != nil, let handler = state.handler.take() else { return nil }
+    state.delivered = nil
     return handler
   }
 }

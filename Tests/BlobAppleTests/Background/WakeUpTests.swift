@@ -34,6 +34,31 @@ import Testing
     #expect(calls.value == 2)
   }
 
+  /// Events were delivered while the app ran, for example after its user had opened it.
+  @Test func eventsWithoutAHandlerDoNotEndALaterWakeUp() {
+    let time = Mutex(ContinuousClock.now)
+    let wakeUp = WakeUp(now: { time.withLock { $0 } })
+    wakeUp.deliveredAll()
+    time.withLock { $0 += WakeUp.handingOver + .seconds(1) }
+    wakeUp.handle(within: .seconds(60)) { [calls] in calls.add() }
+    #expect(calls.value == 0, "the events of this wake-up were not delivered yet")
+    wakeUp.deliveredAll()
+    #expect(calls.value == 1)
+  }
+
+  @Test func eventsOfAnEarlierHandlerDoNotEndTheNextWakeUp() {
+    let (wakeUp, second) = (WakeUp(), Counter())
+    wakeUp.enter()
+    wakeUp.handle(within: .seconds(60)) { [calls] in calls.add() }
+    wakeUp.deliveredAll()
+    wakeUp.handle(within: .seconds(60)) { second.add() }
+    #expect(calls.value == 1)
+    wakeUp.leave()
+    #expect(second.value == 0, "the events of this wake-up were not delivered yet")
+    wakeUp.deliveredAll()
+    #expect(second.value == 1)
+  }
+
   @Test func theHandlerIsCalledInTimeWhateverHappens() async throws {
     let wakeUp = WakeUp()
     wakeUp.enter()

@@ -1,0 +1,57 @@
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Testing
+
+@testable import BlobApple
+
+/// Events of background tasks, in the order in which a system may deliver them.
+@Suite(.timeLimit(.minutes(1))) struct TaskRegistryTests {
+  private let scratch: ScratchFolder
+  private let registry: TaskRegistry
+  private let label = TaskLabel(
+    upload: TaskLabel.digest("film"), version: TaskLabel.digest("1"),
+    HTTPRequest("HEAD", HTTPURL("http://127.0.0.1/film")!), body: nil)
+  private let gone = BackgroundTaskEnd.failed(TransportError(.cancelled, "cancelled"), resumeData: nil)
+
+  init() throws {
+    scratch = try ScratchFolder()
+    let wakeUp = WakeUp()
+    registry = TaskRegistry(PieceSpool(scratch.path.appending("spool"), bound: 1000, wakeUp), wakeUp)
+  }
+
+  /// The upload would take the end of its own cancelled task for a response to the next request.
+  @Test(arguments: [false, true]) func theEventOfADiscardedTaskMakesNoEntry(isOfThisProcess: Bool) {
+    registry.begin(running: isOfThisProcess ? [] : [label], pieces: [])
+    if isOfThisProcess { registry.add(label) { _ in } }
+    registry.giveUp(label)
+    registry.ended(label.text, gone)
+    #expect(registry.pending(label.upload).isEmpty && registry.uploads.isEmpty)
+  }
+
+  @Test func anEventOfATaskThatIsNotKnownYetIsKept() async {
+    registry.ended(label.text, gone)
+    registry.begin(running: [], pieces: [])
+    #expect(registry.pending(label.upload) == [label])
+    #expect(await registry.end(of: label) != nil)
+  }
+
+  /// The system resumes a task under the label of the one that has failed.
+  @Test func aTaskThatIsResumedIsKnownAgain() async {
+    registry.begin(running: [label], pieces: [])
+    registry.ended(label.text, gone)
+    #expect(await registry.end(of: label) != nil)
+    registry.add(label) { _ in }
+    registry.ended(label.text, gone)
+    #expect(await registry.end(of: label) != nil)
+  }
+
+  /// Nobody waits for an upload that does not run, so the server is asked when it is added again.
+  @Test func anEventOfAnUploadThatDoesNotRunMakesNoEntry() {
+    registry.begin(running: [], pieces: [])
+    registry.dropOthers()
+    registry.ended(label.text, gone)
+    #expect(registry.uploads.isEmpty)
+  }
+}
