@@ -20,23 +20,31 @@ package enum SharePage {
   package static func file(_ name: String) -> File? { files[name] }
 
   private static let files = [
-    "choose.js": File(bytes: PackageResources.choose_js, type: script),
-    "folder.js": File(bytes: PackageResources.folder_js, type: script),
+    "choose.js": script(PackageResources.choose_js),
+    "folder.js": script(PackageResources.folder_js),
     "icon.svg": File(bytes: PackageResources.icon_svg, type: "image/svg+xml"),
-    "list.js": File(bytes: PackageResources.list_js, type: script),
-    "memory.js": File(bytes: PackageResources.memory_js, type: script),
-    "names.js": File(bytes: PackageResources.names_js, type: script),
+    "list.js": script(PackageResources.list_js),
+    "memory.js": script(PackageResources.memory_js),
+    "names.js": script(PackageResources.names_js),
     "page.css": File(bytes: PackageResources.page_css, type: "text/css; charset=utf-8"),
-    "page.js": File(bytes: PackageResources.page_js, type: script),
-    "queue.js": File(bytes: PackageResources.queue_js, type: script),
-    "rows.js": File(bytes: PackageResources.rows_js, type: script),
-    "server.js": File(bytes: PackageResources.server_js, type: script),
-    "text.js": File(bytes: PackageResources.text_js, type: script),
-    "thumbnails.js": File(bytes: PackageResources.thumbnails_js, type: script),
-    "transfer.js": File(bytes: PackageResources.transfer_js, type: script),
-    "tus.js": File(bytes: PackageResources.tus_js, type: script),
+    "page.js": script(PackageResources.page_js),
+    "queue.js": script(PackageResources.queue_js),
+    "rows.js": script(PackageResources.rows_js),
+    "server.js": script(PackageResources.server_js),
+    "text.js": script(PackageResources.text_js),
+    "thumbnails.js": script(PackageResources.thumbnails_js),
+    "transfer.js": script(PackageResources.transfer_js),
+    "tus.js": script(PackageResources.tus_js),
   ]
-  private static let script = "text/javascript; charset=utf-8"
+
+  /// A script without its comments and indentation, which are a seventh of it. Lines keep their numbers.
+  private static func script(_ bytes: [UInt8]) -> File {
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
+      let code = line.drop { $0 == UInt8(ascii: " ") }
+      return code.starts(with: "//".utf8) ? [] : code
+    }
+    return File(bytes: Array(lines.joined(separator: [UInt8(ascii: "\n")])), type: "text/javascript; charset=utf-8")
+  }
 
   private static func pieces(of page: [UInt8]) -> [[UInt8]] {
     var pieces: [[UInt8]] = [[]]

@@ -50,7 +50,7 @@ struct SharePageTests {
       for match in answer.text.matches(of: /from "\.\/([a-z.]+)"/) { names.append(String(match.1)) }
     }
     print("the page has \(seen.count + 1) files with \(size) bytes")
-    #expect(size < 100_000)
+    #expect(size < 60_000)
     #expect(try server.ask("GET", "/.fullbore-page/none.js", [token]).status == 404)
     #expect(try server.ask("GET", "/.fullbore-page/../secret", [token]).status == 404)
     #expect(try server.ask("PUT", "/.fullbore-page/page.js", [token], body: [1]).status == 404)

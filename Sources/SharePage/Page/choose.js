@@ -1,29 +1,25 @@
-/** Where files come from: pickers, the camera, files and folders dropped on the page, and pasted pictures. */
+// Where files come from: pickers, the camera, drops and pastes.
 
 const element = (id) => document.getElementById(id);
-/** The files that are handed over at once. */
-const batch = 200;
+// Without HTTPS, Chromium 156 has getAsFileSystemHandle, and crashes if it is called.
+const hasHandles = isSecureContext && "showOpenFilePicker" in window;
 
-/** Calls `take(files)` with batches of `{file, path, handle}`, and waits for its result, before and after which it calls
- *  `looking(true)` and `looking(false)`. */
+// Calls `take` with batches of `{file, path, handle}`, and `looking` before and after that. Returns a function that opens
+// the picker.
 export function offerChoices(take, looking) {
   const takeAll = async (found) => {
     looking(true);
     let files = [];
-    let count = 0;
-    try {
-      for await (const one of found) {
-        files.push(one);
-        count += 1;
-        if (files.length === batch || count === 1) {
-          await take(files);
-          files = [];
-        }
-      }
-    } finally {
-      if (files.length > 0) await take(files);
-      looking(false, count);
+    let wanted = 1;  // The first file is sent at once.
+    for await (const one of found) {
+      files.push(one);
+      if (files.length < wanted) continue;
+      await take(files);
+      files = [];
+      wanted = 200;
     }
+    if (files.length > 0) await take(files);
+    looking(false);
   };
   for (const id of ["files-input", "camera-input", "folder-input"]) {
     element(id).onchange = ({ target }) => {
@@ -32,14 +28,9 @@ export function offerChoices(take, looking) {
     };
   }
   const pickFiles = async () => {
-    if (!("showOpenFilePicker" in window)) return element("files-input").click();
-    let handles;
-    try {
-      handles = await showOpenFilePicker({ multiple: true });
-    } catch {
-      return;  // The person has closed the picker.
-    }
-    takeAll(filesOf(handles));
+    if (!hasHandles) return element("files-input").click();
+    const handles = await showOpenFilePicker({ multiple: true }).catch(() => []);
+    takeAll(filesOf(handles.map((handle) => ({ handle }))));
   };
   element("pick-files").onclick = pickFiles;
   element("take-photo").onclick = () => element("camera-input").click();
@@ -49,71 +40,52 @@ export function offerChoices(take, looking) {
   element("drop-hint").hidden = !matchMedia("(any-pointer: fine)").matches;
 
   const cover = element("drop-cover");
-  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-  addEventListener("dragover", (event) => {
-    if (!hasFiles(event)) return;
+  const drag = (event) => {
+    if (!event.dataTransfer.types.includes("Files") || element("send").hidden) return;
     event.preventDefault();
-    cover.hidden = element("send").hidden;
-  });
+    cover.hidden = event.type === "drop";
+  };
+  addEventListener("dragenter", drag);
+  addEventListener("dragover", drag);
   addEventListener("dragleave", (event) => (cover.hidden ||= !event.relatedTarget));
   addEventListener("drop", (event) => {
-    cover.hidden = true;
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    // The items are only valid during the event, so all are asked now.
+    drag(event);
+    // The items are valid only during the event.
     const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
-    takeAll(walk(items.map((item) => ({ handle: item.getAsFileSystemHandle?.(), entry: item.webkitGetAsEntry?.(), file: item.getAsFile() }))));
+    takeAll(walk(items.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile(), handle: hasHandles && item.getAsFileSystemHandle() }))));
   });
-  addEventListener("paste", (event) => {
-    const files = [...(event.clipboardData?.files ?? [])];
-    // A picture from the clipboard is always called image.png, and has the current time.
-    if (files.length > 0) takeAll(files.map((file) => ({ file, path: file.name || "image.png" })));
+  addEventListener("paste", ({ clipboardData }) => {
+    const files = [...(clipboardData?.files ?? [])];
+    if (files.length > 0) takeAll(files.map((file) => ({ file, path: file.name })));
   });
-  return { pickFiles };
+  return pickFiles;
 }
 
-/** The files of handles that the browser has given. A file that cannot be read is left out. */
-export async function* filesOf(handles, paths) {
-  for (const [index, handle] of handles.entries()) {
+// Leaves out what cannot be read.
+export async function* filesOf(found) {
+  for (const { handle, path } of found) {
     const file = await handle.getFile().catch(() => null);
-    if (file) yield { file, path: paths?.[index] ?? file.name, handle };
+    if (file) yield { file, path: path ?? file.name, handle };
   }
 }
 
-async function* walk(dropped) {
-  for (const { handle, entry, file } of dropped) {
-    const found = await handle?.catch(() => null);
-    if (found) yield* walkHandle(found, found.name);
-    else if (entry) yield* walkEntry(entry);
-    else if (file) yield { file, path: file.name };
+async function* walk(found) {
+  for (const { entry, file, handle } of found) {
+    if (entry?.isDirectory) yield* walk(await childrenOf(entry));
+    else {
+      const path = entry?.fullPath.slice(1) || file.name;
+      const read = file ?? (await new Promise((resolve) => entry.file(resolve, () => resolve(null))));
+      if (read) yield { file: read, path, handle: (await handle) || null };
+    }
   }
 }
 
-const byName = (one, other) => (one.name < other.name ? -1 : 1);
-
-async function* walkHandle(handle, path) {
-  if (handle.kind === "file") {
-    const file = await handle.getFile().catch(() => null);
-    if (file) yield { file, path, handle };
-    return;
-  }
+async function childrenOf(folder) {
+  const reader = folder.createReader();
   const children = [];
-  for await (const child of handle.values()) children.push(child);
-  for (const child of children.sort(byName)) yield* walkHandle(child, `${path}/${child.name}`);
-}
-
-async function* walkEntry(entry) {
-  if (entry.isFile) {
-    const file = await new Promise((resolve) => entry.file(resolve, () => resolve(null)));
-    if (file) yield { file, path: entry.fullPath.replace(/^\/+/, "") };
-    return;
-  }
-  const reader = entry.createReader();
-  const children = [];
-  for (;;) {  // The reader gives a part of the folder at a time.
+  for (;;) {
     const part = await new Promise((resolve) => reader.readEntries(resolve, () => resolve([])));
-    if (part.length === 0) break;
+    if (part.length === 0) return children.sort((one, other) => (one.name < other.name ? -1 : 1)).map((entry) => ({ entry }));
     children.push(...part);
   }
-  for (const child of children.sort(byName)) yield* walkEntry(child);
 }

@@ -1,147 +1,113 @@
-/** The list of the folder that the page shows. */
-import { icon, make, setIcon, setText, WindowedList } from "./list.js";
-import { kindOf } from "./rows.js";
-import { list, Refusal, root } from "./server.js";
-import { compareNames, date, day, size, text } from "./text.js";
+// The list of a folder.
+import { copy, make, setIcon, setText, WindowedList } from "./list.js";
+import { decode, list, Refusal, root } from "./server.js";
+import { compareNames, date, size, text } from "./text.js";
 
 const element = (id) => document.getElementById(id);
-/** Pictures up to this size are shown small in the list; fetching larger ones would cost too much. */
+// The largest picture that is shown in the list.
 const thumbnailBytes = 1 << 20;
 const orders = {
   name: (one, other) => compareNames(one.name, other.name),
   modified: (one, other) => other.modified - one.modified,
-  size: (one, other) => (other.size ?? 0) - (one.size ?? 0),
+  size: (one, other) => other.size - one.size,
 };
 
 export class Folder {
-  /** The folder's URL. */
   url = "";
-  #about = null;
   #entries = [];
   #next = null;
-  #reading = 0;
-  #rows = new WindowedList(element("entries"), () => this.#makeRow(), (row, entry) => this.#fill(row, entry));
+  #rows = new WindowedList(element("entries"), () => copy("entry"), (row, entry) => this.#fill(row, entry));
 
-  /** `opened` is called when the person has moved to another folder. */
-  constructor(opened) {
-    this.opened = opened;
+  constructor(about, opened) {
+    Object.assign(this, { about, opened });
+    element("folder").hidden = !about.lists;
     element("sort").onchange = () => this.#show();
     element("more").onclick = () => this.#read(this.#next);
-    addEventListener("popstate", () => this.open(location.href, false));
-    // Links to folders are real links; but to leave the page would end the uploads.
+    addEventListener("popstate", () => this.open(location.href));
+    // Following a link would end the uploads.
     element("folder").addEventListener("click", (event) => {
       const link = event.target.closest("a[data-folder]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      this.open(link.href, true);
+      history.pushState(null, "", link.href);
+      this.open(link.href);
       element("folder-title").focus();
     });
   }
 
-  start(about) {
-    this.#about = about;
-    element("folder").hidden = !about.lists;
-    this.open(location.href, false);
-  }
-
-  open(address, isNew) {
-    const place = new URL(address);
-    const url = place.origin + place.pathname;
-    if (isNew) history.pushState(null, "", url);
-    if (url === this.url) return;
-    this.url = url;
+  open(address) {
+    const { origin, pathname } = new URL(address);
+    if (this.url === origin + pathname) return;
+    this.url = origin + pathname;
     this.#entries = [];
     this.#next = null;
     this.#showTrail();
-    this.#show();
     this.refresh();
     this.opened();
   }
 
-  /** Reads the list again. */
   refresh() {
-    if (this.#about.lists) return this.#read(null);
+    if (this.about.lists) this.#read(null);
   }
 
   async #read(after) {
-    const reading = (this.#reading += 1);
-    let failure = "";
+    const { url } = this;
     try {
-      const part = await list(this.url, after);
-      if (reading !== this.#reading) return;
-      this.#entries = after === null ? part.entries : [...this.#entries, ...part.entries];
-      this.#next = part.next;
+      const { entries, next } = await list(url, after);
+      if (url !== this.url) return;
+      // Rows of the same entries stay.
+      const known = new Map(this.#entries.map((entry) => [JSON.stringify(entry), entry]));
+      const read = entries.map((entry) => known.get(JSON.stringify(entry)) ?? entry);
+      this.#entries = after ? [...this.#entries, ...read] : read;
+      this.#next = next;
+      this.#show(entries.length > 0 || after ? "" : text("empty"));
     } catch (error) {
-      if (reading !== this.#reading) return;
-      if (error instanceof Refusal && error.status === 401) return;  // Uploads or the next visit ask for the code.
-      failure = text("listFailed", { why: error instanceof Refusal ? error.reason : text("unreachable") });
+      this.#show(error instanceof Refusal ? text("trouble", { why: error.reason }) : text("unreachable"));
     }
-    this.#show(failure);
   }
 
-  #show(failure = "") {
+  #show(note = "") {
     const order = orders[element("sort").value];
-    this.#rows.show([...this.#entries].sort((one, other) => other.folder - one.folder || order(one, other)));
-    setText(element("folder-note"), failure || (this.#entries.length === 0 ? text("empty") : ""));
+    this.#rows.show(this.#entries.toSorted((one, other) => other.folder - one.folder || order(one, other)));
+    setText(element("folder-note"), note);
     element("more").hidden = this.#next === null;
   }
 
   #showTrail() {
-    const parts = this.url.slice(root.length).split("/").filter((part) => part !== "");
-    const trail = element("trail");
-    trail.hidden = parts.length === 0;
-    trail.replaceChildren();
+    const names = this.url.slice(root.length).split("/").filter(Boolean);
     let url = root;
-    for (const [index, part] of [null, ...parts].entries()) {
-      if (part !== null) url += part + "/";
-      const link = make("a", { href: url, textContent: part === null ? this.#about.name : decode(part) });
-      link.dataset.folder = "";
-      if (index === parts.length) link.setAttribute("aria-current", "page");
-      trail.append(...(index > 0 ? [" / "] : []), link);
+    const link = (name) => {
+      const made = make("a", { href: url, textContent: name });
+      made.dataset.folder = "";
+      return made;
+    };
+    const links = [link(this.about.name)];
+    for (const name of names) {
+      url += name + "/";
+      links.push(" / ", link(decode(name)));
     }
-  }
-
-  #makeRow() {
-    const row = make("li", { className: "row" });
-    row.drawing = icon("file");
-    row.picture = make("span", { className: "picture" }, row.drawing);
-    row.link = make("a", { className: "name" });
-    row.status = make("span", { className: "status" });
-    row.get = make("a", { className: "icon", download: "" }, icon("get"));
-    row.append(row.picture, row.link, make("span", { className: "buttons" }, row.get), row.status);
-    return row;
+    element("trail").replaceChildren(...(names.length > 0 ? links : []));
   }
 
   #fill(row, entry) {
     if (row.shown === entry) return;
     row.shown = entry;
-    const { name, folder: isFolder } = entry;
-    // Without the folder's URL, a name like `a:b` would be another scheme.
-    const url = this.url + entry.url + (isFolder && !entry.url.endsWith("/") ? "/" : "");
+    const { name, url, folder: isFolder } = entry;
     setText(row.link, name);
-    setIcon(row.drawing, kindOf(name, isFolder));
-    if (isFolder) row.link.dataset.folder = "";
-    const canRead = isFolder || this.#about.downloads;
-    if (canRead) row.link.href = url;
-    if (!isFolder) row.link.target = "_blank";
-    row.get.hidden = isFolder || !canRead;
-    row.get.href = url + "?download";
-    row.get.setAttribute("aria-label", (row.get.title = text("download", { name })));
-    setText(row.status, (isFolder ? text("folderKind") : size(entry.size)) + " · " + day(entry.modified));
+    setIcon(row.drawing, isFolder ? "folder" : "file");
+    setText(row.status, `${isFolder ? text("folder") : size(entry.size)} · ${date(entry.modified, { dateStyle: "medium" })}`);
     row.status.title = date(entry.modified);
-    if (canRead && /\.(jpe?g|png|gif|webp|avif)$/i.test(name) && entry.size <= thumbnailBytes) {
-      const picture = make("img", { alt: "", loading: "lazy", decoding: "async", src: url });
-      picture.onload = () => row.drawing.setAttribute("hidden", "");
+    row.get.hidden = isFolder || url === null;
+    if (url === null) return;  // The server only lists.
+    row.link.href = new URL(url, this.url);
+    if (isFolder) row.link.dataset.folder = "";
+    else row.link.target = "_blank";
+    row.get.href = row.link.href + (row.link.search ? "&" : "?") + "download";
+    row.get.ariaLabel = `${text("download")}: ${name}`;
+    if (/\.(jpe?g|png|gif|webp|avif)$/i.test(name) && entry.size <= thumbnailBytes) {
+      const picture = make("img", { alt: "", loading: "lazy", src: row.link.href });
       picture.onerror = () => picture.remove();
-      row.picture.append(picture);
+      row.drawing.after(picture);
     }
-  }
-}
-
-function decode(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;  // A name that is not UTF-8.
   }
 }

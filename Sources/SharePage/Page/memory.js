@@ -1,159 +1,91 @@
-/** Remembers files in IndexedDB, so that a reloaded page knows what is unfinished and what was sent, and makes sure that
- *  only one tab sends a file. All of it works in pages without HTTPS, where Web Locks do not exist. */
+// Remembers which files are unfinished or sent, and lets only one tab send a file; Web Locks would need HTTPS.
 
 const day = 86_400_000;
-/** Identifies this page as the owner of the files that it sends. */
-const me = Math.random().toString(36).slice(2) + Date.now().toString(36);
-
-/** The same file chosen again has the same key. */
+// This page, as an owner of files.
+const me = Math.random().toString(36).slice(2);
+// The same file chosen again has the same key.
 export const keyOf = (folder, path, file) => [folder, path, file.size, file.lastModified].join("\n");
 
-let database = null;
-/** Used if the browser has no IndexedDB, as in some private windows: then nothing survives a reload. */
-const fallback = new Map();
+// null: a private window, where nothing is remembered.
+const database = new Promise((resolve) => {
+  const request = indexedDB.open("fullbore", 1);
+  request.onupgradeneeded = () => request.result.createObjectStore("files", { keyPath: "key" });
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => resolve(null);
+}).catch(() => null);
 
-function opened() {
-  database ??= new Promise((resolve) => {
-    try {
-      const request = indexedDB.open("fullbore", 1);
-      request.onupgradeneeded = () => request.result.createObjectStore("files", { keyPath: "key" });
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => resolve(null);
-    } catch {
-      resolve(null);
+// Resolves with the `value` that `work` has set, or null. A failure does not matter: the file is sent all the same.
+async function transaction(work) {
+  const result = { value: null };
+  const opened = await database;
+  await new Promise((resolve) => {
+    const running = opened.transaction("files", "readwrite", { durability: "relaxed" });
+    work(running.objectStore("files"), result);
+    running.oncomplete = running.onabort = resolve;
+  }).catch(() => {});
+  return result.value;
+}
+
+const read = (store, key, then) => (store.get(key).onsuccess = ({ target }) => then(target.result));
+
+// Notes that this page is to send these files, unless they were sent.
+export const expect = (items) =>
+  transaction((store) => {
+    for (const { key, folder, path, size, handle = null } of items) {
+      read(store, key, (known) => known?.isFinished || store.put({ ...known, key, folder, path, size, handle, page: me, time: Date.now() }));
     }
   });
-  return database;
-}
 
-/** Runs `work` with the object store in one transaction. Resolves with the value that `work` has set as `result.value`. */
-async function transaction(mode, work) {
-  const database = await opened();
-  const result = {};
-  if (database === null) return null;
-  return new Promise((resolve) => {
-    try {
-      const running = database.transaction("files", mode, { durability: "relaxed" });
-      work(running.objectStore("files"), result);
-      running.oncomplete = () => resolve(result);
-      running.onabort = () => resolve(null);  // No room, for example: the file is sent all the same.
-    } catch {
-      resolve(null);
-    }
-  });
-}
+export const update = (key, changes) =>
+  transaction((store) => read(store, key, (known) => store.put({ ...known, key, time: Date.now(), ...changes })));
 
-const read = (store, key, then) => (store.get(key).onsuccess = (event) => then(event.target.result));
+export const forget = (keys) => transaction((store) => keys.forEach((key) => store.delete(key)));
 
-/** Notes that this page is to send these files, unless they were sent. */
-export async function expect(records) {
-  const done = await transaction("readwrite", (store) => {
-    for (const record of records) {
-      read(store, record.key, (known) => {
-        if (!known?.isFinished) store.put({ ...known, ...record });
-      });
-    }
-  });
-  if (done === null) for (const record of records) fallback.has(record.key) || fallback.set(record.key, record);
-  return done !== null;
-}
-
-/** Changes the record of a file. */
-export async function update(key, changes) {
-  const change = (known) => ({ ...known, ...changes, key, time: Date.now() });
-  const done = await transaction("readwrite", (store) => read(store, key, (known) => store.put(change(known))));
-  if (done === null) fallback.set(key, change(fallback.get(key)));
-}
-
-export async function forget(keys) {
-  for (const key of keys) fallback.delete(key);
-  await transaction("readwrite", (store) => keys.forEach((key) => store.delete(key)));
-}
-
-/** Makes this page the owner of the file, unless another page that lives is. Returns the record; null: another page is. */
+// Makes this page the owner. Returns the record; null: another page sends the file.
 export async function claim(key) {
   for (;;) {
-    const result = await transaction("readwrite", (store, result) =>
+    const record = await transaction((store, result) =>
       read(store, key, (known) => {
-        result.record = known ?? { key };
+        result.value = known ?? {};
         if (known?.owner && known.owner !== me && !gone.has(known.owner)) return;
-        result.record.owner = me;
-        store.put(result.record);
+        store.put((result.value = { ...known, key, owner: me }));
       }));
-    if (result === null) return fallback.get(key) ?? { key };
-    if (result.record.owner === me) return result.record;
-    if (await lives(result.record.owner)) return null;
-    gone.add(result.record.owner);
+    if (!record || record.owner === me) return record ?? {};
+    if (await lives(record.owner)) return null;
   }
 }
 
-/** Lets other pages own the file. */
-export async function release(key) {
-  await transaction("readwrite", (store) =>
-    read(store, key, (known) => {
-      if (known?.owner === me) store.put({ ...known, owner: null });
-    }));
-  channel?.postMessage({ released: key });
+export async function release(key, changes = {}) {
+  await transaction((store) => read(store, key, (known) => known?.owner === me && store.put({ ...known, ...changes, owner: null })));
+  channel.postMessage({ released: key });
 }
 
-/** Pages that did not answer. */
-const gone = new Set();
-const channel = "BroadcastChannel" in window ? new BroadcastChannel("fullbore") : null;
-/** Called when another page has released a file. */
+// Dispatches `released` when another page has released a file, and the ids of pages that answer.
 export const events = new EventTarget();
-const answers = new EventTarget();
-if (channel) {
-  channel.onmessage = ({ data }) => {
-    if (data.ask === me) channel.postMessage({ lives: me });
-    if (data.lives) answers.dispatchEvent(new Event(data.lives));
-    if (data.released) events.dispatchEvent(new Event("released"));
-  };
-}
+const gone = new Set();
+const channel = new BroadcastChannel("fullbore");
+channel.onmessage = ({ data }) => {
+  if (data.ask === me) channel.postMessage({ lives: me });
+  events.dispatchEvent(new Event(data.released ? "released" : data.lives ?? "asked"));
+};
 
-/** Asks another page whether it exists. A page that is frozen does not answer, but neither does it send. */
-function lives(owner) {
-  if (!channel) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), 700);
-    answers.addEventListener(owner, () => (clearTimeout(timer), resolve(true)), { once: true });
-    channel.postMessage({ ask: owner });
+// A frozen page does not answer, but neither does it send.
+async function lives(page) {
+  const answer = new Promise((resolve) => {
+    setTimeout(resolve, 1000, false);
+    events.addEventListener(page, () => resolve(true), { once: true });
   });
+  channel.postMessage({ ask: page });
+  if (!(await answer)) gone.add(page);
+  return answer;
 }
 
-/** The files for `folder` that pages which do not exist any more have not finished. */
+// The files for `folder` that closed pages have not finished. Forgets what is old.
 export async function unfinished(folder) {
-  const result = await transaction("readonly", (store, result) => {
-    store.getAll().onsuccess = (event) => (result.records = event.target.result);
-  });
-  const found = (result?.records ?? []).filter((record) => record.folder === folder && !record.isFinished);
-  const owners = [...new Set(found.map((record) => record.owner ?? record.page))].filter((owner) => owner && owner !== me);
-  for (const owner of await Promise.all(owners.map(async (owner) => ((await lives(owner)) ? null : owner)))) {
-    if (owner) gone.add(owner);
-  }
-  return found.filter((record) => gone.has(record.owner ?? record.page));
-}
-
-/** The record of a file that this page begins to send. `handle` exists in some browsers. */
-export const newRecord = (item) => ({
-  key: item.key, folder: item.folder, path: item.path, size: item.size, page: me, time: Date.now(), handle: item.handle ?? null,
-});
-
-/** Deletes what is too old to be of use. */
-export function tidy() {
-  transaction("readwrite", (store) => {
-    store.openCursor().onsuccess = (event) => {
-      const cursor = event.target.result;
-      if (!cursor) return;
-      const { time, isFinished } = cursor.value;
-      if (!(Date.now() - time < (isFinished ? 7 : 14) * day)) cursor.delete();
-      cursor.continue();
-    };
-  });
-}
-
-/** Notes that a file was sent, and lets other pages know. */
-export async function finish(item) {
-  const { url, target, folder, path, size } = item;
-  await update(item.key, { url, target, folder, path, size, isFinished: true, owner: null, handle: null });
-  channel?.postMessage({ released: item.key });
+  const all = (await transaction((store, result) => (store.getAll().onsuccess = ({ target }) => (result.value = target.result)))) ?? [];
+  const isOld = ({ time, isFinished }) => !(Date.now() - time < (isFinished ? 7 : 14) * day);
+  forget(all.filter(isOld).map((record) => record.key));
+  const found = all.filter((record) => record.folder === folder && !record.isFinished && !isOld(record));
+  await Promise.all([...new Set(found.map((record) => record.page))].map((page) => page !== me && lives(page)));
+  return found.filter((record) => gone.has(record.page));
 }

@@ -1,89 +1,81 @@
-/** The files that the page sends: which are next, how many at once, and how far all of them are. */
+// The files to be sent: which are next, how many at once, and how far all are.
 import * as memory from "./memory.js";
 import { Names } from "./names.js";
 import { size, text } from "./text.js";
 import { Failed, transfer } from "./transfer.js";
 import { terminate } from "./tus.js";
 
-const atOnce = { least: 2, most: 4 };
-
-/** Dispatches `change` whenever something to show has changed, `added` before new files begin, and `done` when a file
- *  was sent. */
+// Dispatches `change`, `added` before new files begin, and `done` with a file that was sent.
 export class Queue extends EventTarget {
-  #items = new Map();
-  #names = new Names();
-  #limit = 3;
-  #rate = { last: 0, grew: false, rest: 0, window: 0, ticks: 0 };
   waiting = [];
   active = new Set();
   failed = new Set();
   paused = new Set();
+  // Sent by another tab.
   elsewhere = new Set();
   finished = [];
-  /** Bytes per second, smoothed; 0: nothing moves. */
-  bytesPerSecond = 0;
   isPaused = false;
-  /** Whether folders are being searched for more files. */
-  isLooking = false;
-  /** The counts since all files were finished for the last time. */
-  round = { count: 0, bytes: 0, doneCount: 0, doneBytes: 0 };
+  // Smoothed; 0: nothing moves.
+  bytesPerSecond = 0;
+  #items = new Map();
+  #names = new Names();
   #moved = 0;
+  // Partly sent.
   #begun = new Set();
 
-  /** `context` has `maxSize`, `lists` and `askForCode(signal)`. */
   constructor(context) {
     super();
-    this.context = {
+    this.context = Object.assign(Object.create(context), {
       names: this.#names, progressed: (item, sent) => this.#progress(item, sent), changed: () => this.#change(),
-      get maxSize() { return context.maxSize; }, get lists() { return context.lists; },
-      askForCode: (signal) => context.askForCode(signal),
-    };
+    });
+    this.#startRound();
     setInterval(() => this.#tick(), 1000);
-    memory.events.addEventListener("released", () => this.#retryElsewhere());
     setInterval(() => this.#retryElsewhere(), 5000);
+    memory.events.addEventListener("released", () => this.#retryElsewhere());
   }
 
-  get isBusy() { return this.active.size > 0 || this.waiting.length > 0; }
+  get isBusy() { return this.active.size + this.waiting.length > 0; }
   has(key) { return this.#items.has(key); }
 
-  /** Adds files for `folder`: each has `file`, `path` below the folder, and perhaps `handle`. */
-  async add(folder, files) {
-    if (!this.isBusy && this.paused.size === 0 && this.failed.size === 0) {
-      this.round = { count: 0, bytes: 0, doneCount: 0, doneBytes: 0 };
-    }
+  // Counts what is chosen until all is finished.
+  #startRound() { this.round = { count: 0, bytes: 0, doneCount: 0, doneBytes: 0, same: 0 }; }
+
+  // `isLooking`: folders are searched for files.
+  look(isLooking) {
+    if (isLooking && this.#items.size === this.finished.length) this.#startRound();
+    this.isLooking = isLooking;
+    this.#change();
+  }
+
+  add(folder, files) {
     const added = [];
     for (const { file, path, handle } of files) {
       const key = memory.keyOf(folder, path, file);
       const known = this.#items.get(key);
-      if (known && known.state !== "done" && known.state !== "failed") continue;
+      if (known && !["done", "failed"].includes(known.state)) continue;
       if (known) this.#drop(known);
       const item = {
-        key, file, handle, folder, path, target: path, name: path.slice(path.lastIndexOf("/") + 1), size: file.size,
-        state: "waiting", sent: 0, offset: 0, url: null, chunk: 8 << 20, problem: null, outcome: null,
+        key, file, handle, folder, path, target: path, size: file.size, state: "waiting", sent: 0, offset: 0, url: null,
+        chunk: 8 << 20, tries: 0, problem: null,
       };
       this.#items.set(key, item);
-      this.round.count += 1;
-      this.round.bytes += item.size;
-      this.waiting.push(item);
+      this.#count(item, 1);
       added.push(item);
     }
+    this.waiting.push(...added);
     this.dispatchEvent(new Event("added"));
-    this.#change();
     this.#pump();
-    if (added.length > 0) this.canRemember = await memory.expect(added.map(memory.newRecord));
+    memory.expect(added);
   }
 
-  /** How far the files are. Failed files count neither as sent nor as to be sent. */
+  #count(item, sign) {
+    this.round.count += sign;
+    this.round.bytes += sign * item.size;
+  }
+
   totals() {
-    let sent = this.round.doneBytes;
-    let bytes = this.round.bytes;
-    for (const item of this.#begun) sent += item.sent;
-    for (const item of this.failed) {
-      bytes -= item.size;
-      if (this.#begun.has(item)) sent -= item.sent;
-    }
-    const count = this.round.count - this.failed.size;
-    return { sent, bytes, count, doneCount: this.round.doneCount };
+    const sent = [...this.#begun].reduce((sum, item) => sum + item.sent, this.round.doneBytes);
+    return { ...this.round, sent };
   }
 
   pauseAll() {
@@ -94,51 +86,50 @@ export class Queue extends EventTarget {
 
   goOn() {
     this.isPaused = false;
-    this.#change();
     this.#pump();
   }
 
   pause(item) {
-    if (this.active.has(item)) return item.control.abort("pause");
-    this.waiting = this.waiting.filter((other) => other !== item);
-    this.#hold(item);
+    if (this.active.has(item)) return item.control.abort("paused");
+    this.#leave(item);
+    this.#enter(item, "paused");
   }
 
-  #hold(item) {
-    this.paused.add(item);
-    item.state = "paused";
-    item.problem = null;
-    this.#change();
-  }
-
-  /** Goes on with a file that is paused or failed. */
   resume(item) {
-    this.paused.delete(item);
-    this.failed.delete(item);
-    item.state = "waiting";
-    item.problem = null;
+    if (this.failed.has(item)) this.#count(item, 1);
+    this.#leave(item);
+    Object.assign(item, { state: "waiting", problem: null });
     this.waiting.unshift(item);
-    this.#change();
     this.#pump();
   }
 
-  /** Sends the file no more, and deletes what the server has of it. */
+  // Deletes also what the server has of the file.
   remove(item) {
     if (this.active.has(item)) return item.control.abort("remove");
-    this.round.count -= 1;
-    this.round.bytes -= item.size;
+    if (!this.failed.has(item)) this.#count(item, -1);
     this.#drop(item);
     memory.forget([item.key]);
-    if (item.url && item.state !== "done") terminate(item.url);
+    if (item.url) terminate(item.url);
     this.#change();
   }
 
   #drop(item) {
-    for (const set of [this.failed, this.paused, this.elsewhere, this.#begun]) set.delete(item);
-    this.waiting = this.waiting.filter((other) => other !== item);
+    this.#leave(item);
+    this.#begun.delete(item);
     this.finished = this.finished.filter((other) => other !== item);
     this.#items.delete(item.key);
     this.#names.end(item, item.state === "done");
+  }
+
+  #leave(item) {
+    for (const set of [this.active, this.failed, this.paused, this.elsewhere]) set.delete(item);
+    this.waiting = this.waiting.filter((other) => other !== item);
+  }
+
+  #enter(item, state) {
+    item.state = state;
+    this[state].add(item);
+    this.#change();
   }
 
   clearFinished() {
@@ -148,83 +139,77 @@ export class Queue extends EventTarget {
   }
 
   #pump() {
-    while (!this.isPaused && this.active.size < this.#limit) {
+    // Four at once hide the delay of requests; a slow link is for two.
+    const most = this.bytesPerSecond > 0 ? Math.min(4, Math.max(2, this.bytesPerSecond / 500_000)) : 3;
+    while (!this.isPaused && this.active.size < Math.floor(most)) {
       const index = this.waiting.findIndex((item) => this.#names.reserve(item));
-      if (index < 0) return;
+      if (index < 0) break;
       const [item] = this.waiting.splice(index, 1);
       this.active.add(item);
       this.#run(item);
     }
+    this.#change();
   }
 
   async #run(item) {
     item.control = new AbortController();
     const { signal } = item.control;
+    let state = "failed";
     try {
-      const limit = this.context.maxSize;
-      if (limit !== null && item.size > limit) throw new Failed(text("tooLarge", { size: size(limit) }));
+      const { maxSize } = this.context;
+      if (maxSize !== null && item.size > maxSize) throw new Failed(text("tooLarge", { size: size(maxSize) }));
       const record = await memory.claim(item.key);
-      if (record === null) return this.#stop(item, "elsewhere");
-      if (record.target) item.target = record.target;
-      item.url ??= record.url ?? null;
-      item.wasSent = record.isFinished === true;
-      const outcome = await transfer(item, this.context, signal);
-      this.#finish(item, outcome);
+      if (record) {
+        item.target = record.target ?? item.target;
+        item.url ??= record.url ?? null;
+        item.wasSent = record.isFinished === true;
+        item.outcome = await transfer(item, this.context, signal);
+        return this.#finish(item);
+      }
+      state = "elsewhere";
     } catch (error) {
-      if (signal.aborted) return this.#stop(item, signal.reason);
-      item.problem = error instanceof Failed ? error.message : String(error);
-      this.#stop(item, "fail");
+      if (signal.aborted) state = signal.reason;
+      else item.problem = error instanceof Failed ? error.message : String(error);
     }
+    this.active.delete(item);
+    if (state !== "pauseAll") this.#names.end(item, false);
+    if (state !== "elsewhere") memory.release(item.key);
+    if (state === "remove") this.remove(item);
+    else if (state === "pauseAll") {
+      Object.assign(item, { state: "waiting", problem: null });
+      this.waiting.unshift(item);
+    } else {
+      if (state === "failed") {
+        this.#count(item, -1);
+        this.#begun.delete(item);
+      } else item.problem = null;
+      this.#enter(item, state);
+    }
+    this.#pump();
   }
 
-  #finish(item, outcome) {
+  #finish(item) {
     this.active.delete(item);
     this.#begun.delete(item);
-    Object.assign(item, { state: "done", outcome, file: null, handle: null, control: null, problem: null });
+    const { url, target } = item;
+    memory.release(item.key, { url, target, handle: null, isFinished: true, time: Date.now() });
+    // The browser can release the file.
+    Object.assign(item, { state: "done", file: null, handle: null, control: null, problem: null });
     this.round.doneCount += 1;
     this.round.doneBytes += item.size;
+    if (item.outcome !== "sent") this.round.same += 1;
     this.finished.push(item);
     this.#names.end(item, true);
-    memory.finish(item);
     this.dispatchEvent(new CustomEvent("done", { detail: item }));
-    this.#change();
     this.#pump();
   }
 
-  /** Takes a file from the active ones, for `reason`. */
-  #stop(item, reason) {
-    this.active.delete(item);
-    item.state = "waiting";
-    if (reason !== "pauseAll") this.#names.end(item, false);
-    if (reason !== "elsewhere") memory.release(item.key);
-    if (reason === "pauseAll") this.waiting.unshift(item);
-    if (reason === "pause") this.#hold(item);
-    if (reason === "remove") this.remove(item);
-    if (reason === "elsewhere") {
-      item.state = "elsewhere";
-      this.elsewhere.add(item);
-    }
-    if (reason === "fail") {
-      item.state = "failed";
-      this.failed.add(item);
-    }
-    this.#change();
-    this.#pump();
-  }
-
-  /** Another tab may have sent or given up the files that it sends. */
   #retryElsewhere() {
-    if (this.elsewhere.size === 0) return;
-    for (const item of this.elsewhere) {
-      item.state = "waiting";
-      this.waiting.push(item);
-    }
-    this.elsewhere.clear();
-    this.#pump();
+    for (const item of this.elsewhere) this.resume(item);
   }
 
   #progress(item, sent) {
-    if (sent > item.sent) this.#moved += sent - item.sent;
+    this.#moved += Math.max(0, sent - item.sent);
     item.sent = sent;
     this.#begun.add(item);
     this.#change();
@@ -235,34 +220,8 @@ export class Queue extends EventTarget {
   #tick() {
     const moved = this.#moved;
     this.#moved = 0;
-    if (this.active.size === 0) {
-      this.bytesPerSecond = 0;
-      this.#rate = { last: 0, grew: false, rest: 0, window: 0, ticks: 0 };
-      return;
-    }
-    this.bytesPerSecond = this.bytesPerSecond === 0 ? moved : this.bytesPerSecond * 0.85 + moved * 0.15;
-    this.#rate.window += moved;
-    this.#rate.ticks += 1;
-    if (this.#rate.ticks === 4) this.#adaptLimit();
-    this.#change();
-  }
-
-  /** Sends more files at once as long as that makes all of them together faster. */
-  #adaptLimit() {
-    const state = this.#rate;
-    const rate = state.window;
-    const isWorse = rate < state.last * (state.grew ? 1.05 : 0.9);
-    state.grew = false;
-    if (isWorse && this.#limit > atOnce.least) {
-      this.#limit -= 1;
-      state.rest = 5;
-    } else if (state.rest > 0) {
-      state.rest -= 1;
-    } else if (this.#limit < atOnce.most && this.waiting.length > 0) {
-      this.#limit += 1;
-      state.grew = true;
-      this.#pump();
-    }
-    Object.assign(state, { last: rate, window: 0, ticks: 0 });
+    if (this.active.size === 0) this.bytesPerSecond = 0;
+    else this.bytesPerSecond = this.bytesPerSecond > 0 ? this.bytesPerSecond * 0.85 + moved * 0.15 : moved;
+    if (this.active.size > 0) this.#pump();
   }
 }

@@ -1,65 +1,44 @@
-/** Small pictures of the files to be sent. Only visible rows get one, one is made at a time, and few are kept. */
+// Small pictures of the files in visible rows. One is made at a time, and few are kept.
 
-const side = 96;
+const height = 96;
 const most = 80;
+// null: it cannot be decoded.
 const made = new Map();
 const wanted = new Map();
 let isMaking = false;
 
-const isPicture = (file) => file.type.startsWith("image/") && file.size < 60e6 && file.type !== "image/svg+xml";
-
-/** Draws the picture of `row.item` in the row's canvas, now or later. Returns whether it is there now. */
-export function drawThumbnail(row) {
+// Returns whether the row has its picture now; otherwise, `then` may be called later.
+export function drawThumbnail(row, then) {
   const { item, canvas } = row;
   const picture = made.get(item.key);
-  if (picture) {
-    if (canvas.key !== item.key) {
-      canvas.width = canvas.height = side;
-      canvas.getContext("2d").drawImage(picture, 0, 0);
-      canvas.key = item.key;
-    }
-    return true;
+  if (picture && canvas.key !== item.key) {
+    canvas.width = picture.width;
+    canvas.height = picture.height;
+    canvas.getContext("2d").drawImage(picture, 0, 0);
+    canvas.key = item.key;
   }
-  if (picture === undefined && item.file && isPicture(item.file)) {
+  if (picture === undefined && item.file?.type.startsWith("image/") && item.size < 60e6) {
     wanted.set(item.key, row);
-    makeNext();
+    if (!isMaking) makeAll(then);
   }
-  return false;
+  return Boolean(picture);
 }
 
-async function makeNext() {
-  if (isMaking) return;
+async function makeAll(then) {
   isMaking = true;
-  for (;;) {
-    const next = [...wanted].pop();
-    if (!next) break;
-    const [key, row] = next;
+  for (let next; (next = [...wanted].pop()); ) {
+    const [key, { item, isConnected }] = next;
     wanted.delete(key);
     // The row may show another file by now.
-    if (row.item.key !== key || !row.isConnected || !row.item.file || made.has(key)) continue;
-    made.set(key, await pictureOf(row.item.file));
-    for (const [old, picture] of made) {
-      if (made.size <= most) break;
+    if (!isConnected || item.key !== key || !item.file) continue;
+    made.set(key, await createImageBitmap(item.file, { resizeHeight: height, resizeQuality: "low" }).catch(() => null));
+    const [[oldest, picture]] = made;
+    if (made.size > most) {
       picture?.close();
-      made.delete(old);
+      made.delete(oldest);
     }
-    if (row.item.key === key) row.refresh();
+    then();
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   isMaking = false;
-}
-
-/** A square from the middle of the picture; null: the browser cannot decode it. */
-async function pictureOf(file) {
-  try {
-    const whole = await createImageBitmap(file, { resizeHeight: side * 2, resizeQuality: "low" });
-    const edge = Math.min(whole.width, whole.height);
-    const picture = await createImageBitmap(
-      whole, (whole.width - edge) / 2, (whole.height - edge) / 2, edge, edge,
-      { resizeWidth: side, resizeHeight: side, resizeQuality: "medium" });
-    whole.close();
-    return picture;
-  } catch {
-    return null;
-  }
 }

@@ -1,38 +1,34 @@
-/** Sends one file, with endless patience: it goes on after every interruption until the file is sent or refused. */
+// Sends one file, and goes on after every interruption.
 import * as memory from "./memory.js";
-import { lengthOf, Refusal, Unreachable, urlOf } from "./server.js";
-import { size, text } from "./text.js";
+import { lengthOf, Refusal, Unreachable } from "./server.js";
+import { text } from "./text.js";
 import * as tus from "./tus.js";
 
 const MiB = 1 << 20;
-/** Files up to this size are sent in the request that creates the upload. */
+// Files up to this size take one request.
 const small = 4 * MiB;
-const chunkBounds = [MiB, 256 * MiB];
-/** The time that one chunk should take, in seconds. */
+const [leastChunk, mostChunk] = [MiB, 256 * MiB];
+// In seconds: a lost chunk costs little, and so do the responses.
 const chunkTime = 8;
 
-/** The file cannot be sent unless a person does something; the message is for that person. */
+// Only a person can help, whom the message is for.
 export class Failed extends Error {}
 
-/** The name is taken by other bytes. */
+// Other bytes have the name.
 class NameTaken extends Error {}
 
-/** Returns "sent", "same" if the server had the same bytes under this name, or "skipped" if an earlier visit sent the
- *  file. Throws `Failed`, or the signal's reason. `context` has `names`, `lists`, `progressed(item, bytes)`,
- *  `changed(item)` and `askForCode()`. */
+// Returns "sent", "same" if the server had these bytes under this name, or "skipped" if they were sent earlier. Throws
+// `Failed` or the signal's reason.
 export async function transfer(item, context, signal) {
   let failures = 0;
-  let reached = item.offset;
-  for (;;) {
+  for (let reached = item.offset; ; failures += 1) {
     try {
       return await attempt(item, context, signal);
     } catch (error) {
-      if (signal.aborted) throw signal.reason;
+      signal.throwIfAborted();
       if (item.offset > reached) failures = 0;
       reached = item.offset;
       await recover(item, error, context, signal, failures);
-      failures += 1;
-      if (signal.aborted) throw signal.reason;
     }
   }
 }
@@ -40,148 +36,102 @@ export async function transfer(item, context, signal) {
 async function attempt(item, context, signal) {
   const show = (state) => {
     item.state = state;
-    context.changed(item);
+    context.changed();
   };
-  if (item.wasSent) {
-    show("checking");
-    if (await isStillThere(item, context, signal)) return "skipped";
-    item.wasSent = false;
+  if (item.wasSent && context.lists) {
+    if ((await lengthOf(item.folder, item.target)) === item.size) return "skipped";
     item.url = null;
   }
   if (item.url) {
-    if (item.state !== "sending") show("checking");
     const offset = await tus.offset(item.url, signal);
-    if (offset === item.size) return "sent";
+    if (offset === item.size) return item.wasSent ? "skipped" : "sent";
+    item.wasSent = false;
     if (offset === null) item.url = null;
-    item.offset = offset ?? 0;
-    context.progressed(item, item.offset);
+    item.sent = item.offset = offset ?? 0;
   }
   item.problem = null;
   show("sending");
-  if (!item.url) {
-    const unchanged = await create(item, context, signal, show);
-    if (item.offset === item.size) return unchanged && !item.isRepeated ? "same" : "sent";
-  }
-  for (;;) {
+  let isUnchanged = false;
+  if (!item.url) isUnchanged = await create(item, context, signal, show);
+  while (item.offset < item.size) {
     const begin = performance.now();
     const start = item.offset;
-    const end = Math.min(item.size, start + item.chunk);
-    const unchanged = await patch(item, end, context, signal, show);
-    if (item.offset === item.size) return unchanged && !item.isRepeated ? "same" : "sent";
-    adaptChunk(item, (item.offset - start) / Math.max(1, performance.now() - begin) * 1000);
+    context.progressed(item, start);
+    isUnchanged = await patch(item, context, signal, show);
+    const rate = (item.offset - start) / (performance.now() - begin) * 1000;
+    item.chunk = Math.round(Math.max(leastChunk, Math.min(mostChunk, item.chunk * 4, rate * chunkTime)));
   }
-}
-
-/** Chunks are as large as the link can move in a few seconds: an interruption in a proxy costs little, and the responses
- *  take no time that matters. */
-function adaptChunk(item, bytesPerSecond) {
-  const wanted = bytesPerSecond * chunkTime;
-  item.chunk = Math.round(Math.min(chunkBounds[1], Math.max(chunkBounds[0], Math.min(wanted, item.chunk * 4))));
+  return isUnchanged && !item.isRepeated ? "same" : "sent";
 }
 
 async function create(item, context, signal, show) {
-  // A request that is refused before its body is sent may look like a broken connection. So the second try sends no body.
-  const body = item.size <= small && item.size > 0 && !item.isCut ? item.file : null;
+  // A refusal before the body is sent may look like a broken connection: the next request has no body.
+  const body = item.size > 0 && item.size <= small && !item.isRepeated ? item.file : null;
   item.offset = 0;
-  const metadata = tus.metadata(item.target, item.file);
   try {
-    const created = await tus.create(item.folder, metadata, item.size, body, signal, (sent, isAll) => {
+    const { url, unchanged } = await tus.create(item.folder, item.target, item.file, body, signal, (sent, isAll) => {
       context.progressed(item, sent);
       if (isAll) show("saving");
     });
-    item.url = created.url;
-    if (body || item.size === 0) item.offset = item.size;
-    else await memory.update(item.key, { url: item.url, target: item.target });
-    return created.unchanged;
+    item.url = url;
+    if (body) item.offset = item.size;
+    else await memory.update(item.key, { url, target: item.target });
+    return unchanged;
   } catch (error) {
-    if (error instanceof Unreachable && body) item.isCut = item.isRepeated = true;
-    if (error instanceof Refusal && error.status === 409) throw new NameTaken(error.reason);
-    throw error;
+    if (error instanceof Unreachable) item.isRepeated = true;
+    throw error.status === 409 ? new NameTaken(error.reason) : error;
   }
 }
 
-async function patch(item, end, context, signal, show) {
+async function patch(item, context, signal, show) {
   const start = item.offset;
+  const end = Math.min(item.size, start + item.chunk);
   try {
-    const result = await tus.patch(item.url, start, item.file.slice(start, end), signal, (sent, isAll) => {
+    const { offset, unchanged } = await tus.patch(item.url, start, item.file.slice(start, end), signal, (sent, isAll) => {
       context.progressed(item, start + sent);
       if (isAll && end === item.size) show("saving");
     });
-    item.offset = result.offset;
-    context.progressed(item, item.offset);
-    return result.unchanged;
+    if (!(offset > start)) throw new Unreachable();
+    item.offset = offset;
+    return unchanged;
   } catch (error) {
     if (error instanceof Unreachable) item.isRepeated = true;
-    if (error instanceof Refusal && [404, 409, 410].includes(error.status)) {
-      const offset = await tus.offset(item.url, signal);
-      // The server drops an upload that has all its bytes and whose name is taken by others.
-      if (offset === null && error.status === 409 && end === item.size) throw new NameTaken(error.reason);
-      if (offset === null) item.url = null;
-      throw new Unreachable();  // Another request has moved the upload: the next attempt asks again.
-    }
-    throw error;
+    if (![404, 409, 410].includes(error.status)) throw error;
+    // The server drops a complete upload whose name is taken; else another request has moved it.
+    const isGone = (await tus.offset(item.url, signal)) === null;
+    if (isGone && error.status === 409 && end === item.size) throw new NameTaken(error.reason);
+    throw new Unreachable();
   }
 }
 
-/** Whether the server still has what an earlier visit sent. */
-async function isStillThere(item, context, signal) {
-  if (context.lists) return (await lengthOf(urlOf(item.folder, item.target))) === item.size;
-  return item.url !== null && (await tus.offset(item.url, signal)) === item.size;
-}
-
-/** Waits until the next attempt makes sense, or throws `Failed`. */
+// Waits for the next attempt, or throws `Failed`.
 async function recover(item, error, context, signal, failures) {
-  const pause = async (problem, seconds) => {
-    item.state = "retrying";
-    item.problem = problem;
-    context.changed(item);
-    await tus.wait(seconds, signal);
+  const pause = (problem, seconds) => {
+    Object.assign(item, { state: "retrying", problem });
+    context.changed();
+    return tus.wait(seconds, signal);
   };
-  // A single interruption costs little; a server that stays away is asked seldom.
   const delay = failures === 0 ? 0.3 : Math.min(30, 2 ** (failures - 1));
   if (error instanceof Unreachable) {
     if (!(await isReadable(item))) throw new Failed(text("unreadable"));
     return pause(text(navigator.onLine ? "unreachable" : "offline"), delay);
   }
-  if (error instanceof NameTaken) {
-    if (item.tries > 20) throw new Failed(text("noName", { why: error.message }));
+  if (error instanceof NameTaken && item.tries < 20) {
     context.names.end(item, false);
-    context.names.next(item);
-    while (!context.names.reserve(item)) context.names.next(item);
+    do context.names.next(item);
+    while (!context.names.reserve(item));
     item.isRepeated = false;
     return context.progressed(item, 0);
   }
-  if (!(error instanceof Refusal)) throw error;
-  const { status, reason, retryAfter } = error;
-  if (status === 401) {
-    item.state = "retrying";
-    item.problem = null;
-    context.changed(item);
-    return context.askForCode(signal);
-  }
+  const { status, reason, message, retryAfter } = error;
+  if (status === 401) return context.askForCode(signal);
   if (status === 507) return pause(text("full"), Math.max(retryAfter, 10));
-  if (status >= 500 || [408, 425, 429].includes(status)) {
-    return pause(text("trouble", { why: reason || String(status) }), Math.max(retryAfter, delay));
-  }
-  throw new Failed(words(status, reason, item, context));
+  if (status >= 500 || [408, 425, 429].includes(status)) return pause(text("trouble", { why: reason }), Math.max(retryAfter, delay));
+  throw new Failed(text("refused", { why: reason ?? message }));
 }
 
-function words(status, reason, item, context) {
-  if (status === 413) {
-    const limit = context.maxSize;
-    return limit !== null && item.size > limit ? text("tooLarge", { size: size(limit) }) : text("tooLargeAll", { why: reason });
-  }
-  if ([400, 414, 431].includes(status)) return text("badName", { why: reason });
-  return status === 403 ? text("forbidden", { why: reason }) : text("refused", { status: String(status), why: reason });
-}
-
-/** Whether the browser can still read the file. A request whose file is gone fails as if the connection were broken. */
-async function isReadable(item) {
-  if (item.size === 0) return true;
-  try {
-    const start = Math.min(item.offset, item.size - 1);
-    return (await item.file.slice(start, start + 1).arrayBuffer()).byteLength === 1;
-  } catch {
-    return false;
-  }
+// An unreadable file looks like a broken connection.
+async function isReadable({ file, offset, size }) {
+  const byte = file.slice(offset, offset + 1);
+  return byte.arrayBuffer().then(() => size > offset || size === 0, () => false);
 }
