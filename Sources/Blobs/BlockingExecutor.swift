@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 
 /// Runs an actor's work on a dedicated thread, so that blocking calls do not stall a cooperative thread.
@@ -19,7 +20,7 @@ package final class BlockingExecutor: SerialExecutor {
           return state.jobs
         }
         if jobs.isEmpty { return }
-        for job in jobs { job.runSynchronously(on: executor) }
+        for job in jobs { withAutoreleasePool { job.runSynchronously(on: executor) } }
       }
     }
   }
@@ -130,7 +131,7 @@ package final class BlockingPool: Sendable {
 
   private static func serve(_ state: Monitor<State>, _ patience: Duration?) {
     while let work = next(state, patience) {
-      if !work() { return }
+      if !withAutoreleasePool(work) { return }
       state.update(waking: .none) { $0.idle += 1 }
     }
   }

@@ -28,6 +28,11 @@ struct SharePageTests {
       #expect(answer["Content-Security-Policy"]?.contains("script-src 'self';") == true)
       #expect(!answer.text.contains("secret"))
     }
+    // Whatever path is asked for, the page that is in memory stays small.
+    for path in [String(repeating: "/", count: 16_000), String(repeating: "/a", count: 257) + "/", "/../", "/%/"] {
+      #expect(try (400..<500).contains(server.ask("GET", path, [browser]).status))
+    }
+    #expect(try server.ask("GET", String(repeating: "/a", count: 256) + "/", [browser]).body.count < 10_000)
     // Programs, and servers without the page, are as before.
     #expect(try server.ask("GET", "/").status == 401)
     #expect(try TestServer().ask("GET", "/", [browser]).text.contains("Nothing has arrived here yet"))

@@ -44,7 +44,13 @@
       state.withLock { $0.session = session }
       var labels: [String] = []
       for task in await session.allTasks {
-        if let label = task.taskDescription { labels.append(label) } else { task.cancel() }
+        guard let label = task.taskDescription else {
+          task.cancel()
+          continue
+        }
+        labels.append(label)
+        // The app was killed before it had resumed this task, which would wait forever.
+        if task.state == .suspended { task.resume() }
       }
       return labels
     }

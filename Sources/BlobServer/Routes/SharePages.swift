@@ -7,7 +7,8 @@ enum SharePages {
   /// The page and its files, which have no secrets and need no credentials; nil: the request is for something else.
   static func open(_ headers: HTTPHeaders, _ method: String, _ target: RequestTarget, _ service: Service) -> Plan? {
     guard service.options.page != nil, method == "GET" || method == "HEAD" else { return nil }
-    if target.path.last == UInt8(ascii: "/"), headers.acceptsHTML, !isOwn(target) {
+    // A path that no folder can have would make a page of any size: it names the root at the end of `../` for each slash.
+    if headers.acceptsHTML, !isOwn(target), let (_, isFolder) = try? ServedPath.fromURL(target.path), isFolder {
       let page = SharePage.page(base: target.reference(to: "/"))
       return .reply(reply(page, "text/html; charset=utf-8"))
     }
