@@ -7,7 +7,8 @@
   ///
   /// Its bytes come from PhotoKit piece by piece. PhotoKit's thread waits while nobody reads, so memory stays bounded
   /// whatever the size of the asset, and nothing is copied to disk by this library. What is in iCloud only is downloaded by
-  /// the system. PhotoKit tells no length, so `info.length` is nil.
+  /// the system. PhotoKit tells no length before iOS 27, whose `dataSize` is not used yet, so
+  /// `info.length` is nil.
   ///
   /// `info.modified` is when the picture was taken, as on a camera's card; uploads ask the server to keep it.
   ///

@@ -1,6 +1,6 @@
 /// Writes JSON. RFC 8259 §7.
 package enum JSONText {
-  /// `text` as a JSON string with quotation marks, on one line: the separators U+2028 and U+2029 are escaped too.
+  /// `text` as a JSON string with quotation marks, on one line: control characters and the separators U+2028 and U+2029 are escaped too.
   package static func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
@@ -10,7 +10,7 @@ package enum JSONText {
       case "\n": result += "\\n"
       case "\r": result += "\\r"
       case "\t": result += "\\t"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7F || scalar.value == 0x2028 || scalar.value == 0x2029:
+      case "\u{0}"..<" ", "\u{7F}"..."\u{9F}", "\u{2028}"..."\u{2029}":
         let digits = String(scalar.value, radix: 16)
         result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
       default: result.unicodeScalars.append(scalar)

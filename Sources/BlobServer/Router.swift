@@ -5,16 +5,31 @@ enum Router {
   static func plan(_ request: Request, _ service: Service) -> Plan {
     do throws(ServerError) {
       let target = try RequestTarget(request.target)
+      return MonitoringRoutes.health(request, target, service) ?? regular(request, target, service)
+    } catch {
+      return .refuse(error)
+    }
+  }
+
+  /// The plan for any request but one for the server's health.
+  static func regular(_ request: Request, _ target: RequestTarget, _ service: Service) -> Plan {
+    do throws(ServerError) {
       try service.hosts.check(request.headers, authority: target.authority, isHTTP11: request.isHTTP11)
       let method = method(of: request)
       if method == "OPTIONS" { return .reply(OptionsRoutes.reply(request.headers, service)) }
       if let plan = SharePages.open(request.headers, method, target, service) { return plan }
       if let refusal = service.access.refusal(method, target, request.headers) { return .reply(refusal) }
       if ["PUT", "POST", "PATCH"].contains(method) { try checkCoding(request.headers) }
-      return try route(Call(request, method: method, target, service))
+      let call = Call(request, method: method, target, service)
+      return MonitoringRoutes.metrics(call) ?? file(call)
     } catch {
       return .refuse(error)
     }
+  }
+
+  /// The plan for a request that has all it needs to be processed.
+  static func file(_ call: Call) -> Plan {
+    do throws(ServerError) { return try route(call) } catch { return .refuse(error) }
   }
 
   private static func route(_ call: Call) throws(ServerError) -> Plan {

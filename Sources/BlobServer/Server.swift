@@ -11,11 +11,15 @@ public final class Server: Sendable {
   private let state = Monitor(State.running)
   let service: Service
   private let loops: [EventLoop]
-  private let listener: Listener
+  /// The loop of the address for metrics is the last one, if there is such an address.
+  private let listeners: [Listener]
   /// The port that the server listens on, also if the options had port 0.
   public let port: UInt16
   /// For example `http://127.0.0.1:8080/`, or with `https`.
   public let url: String
+
+  /// The URL of the metrics, for example `http://127.0.0.1:9100/metrics`; nil: they have no address of their own.
+  public let metricsURL: String?
 
   /// Damage found in the folder's `.fullbore` when the server started, and what was done about it: one line each.
   public let notices: [String]
@@ -33,7 +37,9 @@ public final class Server: Sendable {
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
     let service = Service(options, store, HostRule(listener, options))
-    let allowed = try ConnectionLimit.connections(within: files, workers: Service.workerThreads)
+    let metrics = try MetricsAddress(options)
+    let allowed = try ConnectionLimit.connections(
+      within: files - (metrics == nil ? 0 : MetricsAddress.files), workers: Service.workerThreads)
     let most = mostConnections ?? allowed
     var loops: [EventLoop] = []
     for number in 0..<Self.threads {
@@ -41,8 +47,10 @@ public final class Server: Sendable {
       loops.append(try EventLoop(service, listener.socket, tls, most: share, mostLingering: max(1, share / 8)))
     }
     for (number, loop) in loops.enumerated() { loop.other = loops[(number + 1) % loops.count] }
+    if let metrics { loops.append(try metrics.loop(service)) }
     self.loops = loops
-    self.listener = listener
+    listeners = [listener] + [metrics?.listener].compactMap { $0 }
+    metricsURL = metrics?.url
     port = listener.port
     url = "\(options.tls == nil ? "http" : "https")://\(listener.host):\(listener.port)/"
     self.service = service
@@ -61,10 +69,12 @@ public final class Server: Sendable {
     }
     guard isFirst else { return state.wait { $0 == .stopped ? () : nil } }
     for loop in loops { loop.post(.stopAccepting) }
-    // New connections are refused from now on, although the descriptor stays open.
-    shutdown(listener.socket.number, Socket.shutBoth)
+    // New connections are refused from now on, although the descriptors stay open.
+    for listener in listeners { shutdown(listener.socket.number, Socket.shutBoth) }
     let deadline = ContinuousClock.now + grace
-    while service.requests.load(ordering: .sequentiallyConsistent) > 0, ContinuousClock.now < deadline { usleep(5_000) }
+    while service.counters.requests.load(ordering: .sequentiallyConsistent) > 0, ContinuousClock.now < deadline {
+      usleep(5_000)
+    }
     service.store.interrupt()
     for loop in loops { loop.post(.cut) }
     for loop in loops { loop.join() }
@@ -78,9 +88,9 @@ public final class Server: Sendable {
   /// What the server does at this moment, and what it has done since it was started. Cheap; any thread may read it.
   public var activity: Activity {
     Activity(
-      requests: service.requests.load(ordering: .relaxed),
-      bytesReceived: service.bytesReceived.load(ordering: .relaxed),
-      filesSent: service.filesSent.load(ordering: .relaxed))
+      requests: service.counters.requests.load(ordering: .relaxed),
+      bytesReceived: service.counters.bytesReceived.load(),
+      filesSent: Int(service.counters.filesSent.load()))
   }
 
   /// A snapshot of what the server does.
@@ -94,7 +104,7 @@ public final class Server: Sendable {
   }
 
   /// The number of connections, including those about to be served.
-  var connectionCount: Int { loops.reduce(0) { $0 + $1.connectionCount.load(ordering: .relaxed) } }
+  var connectionCount: Int { loops.prefix(Self.threads).reduce(0) { $0 + $1.connectionCount.load(ordering: .relaxed) } }
 
   private static let threads = 2
 }

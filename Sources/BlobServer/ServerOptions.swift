@@ -50,6 +50,14 @@ public struct ServerOptions: Sendable {
   /// server; must be short. nil: nobody wants to know.
   public var received: (@Sendable (ReceivedFile) -> Void)?
 
+  /// Called with each answered request. On the event loop that all connections wait for; must not block. nil: nobody wants
+  /// to know.
+  public var answered: (@Sendable (AnsweredRequest) -> Void)?
+
+  /// An address of this machine at which the metrics are read without a token; nil: they are at `/metrics` of the server,
+  /// for whoever has the token.
+  public var metrics: (address: String, port: UInt16)?
+
   /// Creates options. The properties say what each option does, and which value means no limit.
   public init(
     folder: BytePath, address: String = "127.0.0.1", port: UInt16 = 8080, token: String? = nil,

@@ -1,5 +1,4 @@
 import BlobHTTP
-import Synchronization
 
 /// The state shared by all requests of a server.
 final class Service: Sendable {
@@ -19,11 +18,8 @@ final class Service: Sendable {
   private let tidying = PeriodicTask()
   private let watching = PeriodicTask()
   static let workerThreads = 8
-  /// The number of requests that have not been answered yet.
-  let requests = Atomic(0)
-  /// Bytes that clients have sent, and files or ranges of files that were sent to them, since the start.
-  let bytesReceived = Atomic<Int64>(0)
-  let filesSent = Atomic(0)
+  let counters = Counters()
+  let health = FolderHealth()
   let digests = KnownDigests()
   let hosts: HostRule
   let access: Access
@@ -37,16 +33,19 @@ final class Service: Sendable {
     workers = Workers(threads: Self.workerThreads)
     uploads = Uploads(
       store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire,
-      onFile: options.received)
+      counters.uploads, onFile: options.received)
   }
 
   /// Starts background work: expiry, and publishing uploads that were complete when the server was killed.
   func start() {
     let interval = min(.seconds(60), max(.milliseconds(50), options.expire / 4))
     tidying.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
-    watching.start(every: .seconds(1)) { [store, options] in
+    let look = { @Sendable [store, options, health] in
       for line in store.lookAgain() { options.notice?(line) }
+      health.note(store.problem, free: store.free)
     }
+    look()
+    watching.start(every: .seconds(1), look)
     workers.submit { [uploads] in
       uploads.tidy()
       uploads.publishComplete()
@@ -74,6 +73,17 @@ final class Service: Sendable {
       reply.permits = [place, bytes]
       return .reply(reply)
     }
+  }
+
+  /// Runs `work`, which looks up a name, while the connection is suspended. It does not wait for uploads.
+  func besideUploads(_ work: @escaping @Sendable () -> Plan) -> Plan {
+    on(listers) { () throws(ServerError) in work() }
+  }
+
+  /// Reports a file that was published by a request that is no `Upload`.
+  func received(_ file: ReceivedFile) {
+    counters.uploads.finished(file)
+    options.received?(file)
   }
 
   private static var tooManyPages: ServerError {

@@ -28,6 +28,7 @@ final class Upload: Sendable {
     let left = state.withLock { state -> (any Reception)? in
       if case .open = state.phase, !state.isSaved { state.reception } else { nil }
     }
+    if left != nil { home.counters.failed(record) }
     left?.discard()
   }
 
@@ -276,7 +277,7 @@ final class Upload: Sendable {
     if !isInvalid { return false }
     store.delete(id)
     held?.discard()
-    home.dropInvalid(id)
+    home.dropInvalid(record)
     return true
   }
 
@@ -294,6 +295,6 @@ final class Upload: Sendable {
     }
     store.delete(id)
     held?.discard()
-    home.forget(id)
+    home.terminated(record)
   }
 }

@@ -7,8 +7,9 @@ final class Uploads: Sendable {
   let maxSize: Int64?
   /// Maximum number of unfinished uploads; nil: no limit.
   private let maxUnfinished: Int?
+  let counters: UploadCounters
   /// Called with each file that an upload was published as.
-  let onFile: (@Sendable (ReceivedFile) -> Void)?
+  private let onFile: (@Sendable (ReceivedFile) -> Void)?
   /// Time until an upload expires, in nanoseconds.
   let expire: Int64
 
@@ -28,8 +29,9 @@ final class Uploads: Sendable {
 
   init(
     _ store: any UploadStore, _ workers: Workers, maxSize: Int64?, maxUnfinished: Int? = nil, expire: Duration,
-    onFile: (@Sendable (ReceivedFile) -> Void)? = nil
+    _ counters: UploadCounters = UploadCounters(), onFile: (@Sendable (ReceivedFile) -> Void)? = nil
   ) {
+    self.counters = counters
     self.onFile = onFile
     self.store = store
     self.workers = workers
@@ -56,6 +58,7 @@ final class Uploads: Sendable {
       let record = UploadRecord(
         reception.id, target: target, existing: existing, length: length, metadata: metadata, concatenation,
         modified: modified, awaitsEnd: awaitsEnd)
+      counters.began(record)
       return Upload(record, offset: 0, isSaved: false, reception, self)
     } catch {
       reception.discard()
@@ -119,7 +122,15 @@ final class Uploads: Sendable {
   }
 
   /// Removes the upload without remembering it, so that its id is unknown.
-  func dropInvalid(_ id: UploadID) { state.withLock { $0.live[id] = nil } }
+  func dropInvalid(_ record: UploadRecord) {
+    counters.failed(record)
+    state.withLock { $0.live[record.id] = nil }
+  }
+
+  func terminated(_ record: UploadRecord) {
+    counters.failed(record)
+    forget(record.id)
+  }
 
   func forget(_ id: UploadID) {
     state.withLock { state in
@@ -138,14 +149,16 @@ final class Uploads: Sendable {
     }
     switch result {
     case .success(let publication):
-      onFile?(ReceivedFile(record.target, publication, by: sender))
+      let file = ReceivedFile(record.target, publication, by: sender)
+      counters.finished(file)
+      onFile?(file)
       var record = record
       record.published = publication.item.etag
       finished = SavedUpload(
         record: record, offset: publication.item.length, isFinished: true,
         expires: wallClock().addingClamped(expire))
     case .failure(let error) where !error.endsUpload: return
-    case .failure: break
+    case .failure: counters.failed(record)
     }
     state.withLock { state in
       state.live[record.id] = nil
@@ -159,7 +172,10 @@ final class Uploads: Sendable {
       state.live = state.live.filter { $0.value.upload != nil }
       return Set(state.live.keys)
     }
-    for id in store.expire(isBusy: { busy.contains($0) }) { forget(id) }
+    for id in store.expire(isBusy: { busy.contains($0) }) {
+      counters.expired.add(1)
+      forget(id)
+    }
   }
 
   func publishComplete() {
@@ -191,6 +207,7 @@ extension Uploads {
       id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text),
       modified: modified)
     record.digest = digest
+    counters.begun.add(1)
     let upload = Upload(record, offset: 0, isSaved: false, nil, self)
     // After the claim, a part that gets its last byte looks up this upload, and must not load a second object from the
     // store.
@@ -198,6 +215,7 @@ extension Uploads {
     do throws(ServerError) {
       try upload.save()
     } catch {
+      counters.failed.add(1)
       forget(id)
       throw error
     }

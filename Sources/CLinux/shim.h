@@ -75,3 +75,6 @@ static inline int fb_write_back(int file, long long start, long long length) {
   // WAIT_BEFORE, WRITE, WAIT_AFTER
   return syscall(SYS_sync_file_range, file, start, length, 7u) == 0 ? 0 : errno;
 }
+// Swift 6 does not allow the use of a C variable that can change. No thread of this package changes the environment.
+extern char **__environ;
+static inline char **fb_environment(void) { return __environ; }

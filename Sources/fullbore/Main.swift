@@ -5,7 +5,7 @@ import Platform
 /// The program: finds the command, lets it read its arguments, runs it, and exits with what it says.
 @main
 enum Fullbore {
-  static let version = "0.1.0"
+  static let version = Release.version
 
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [

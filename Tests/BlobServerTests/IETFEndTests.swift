@@ -135,7 +135,7 @@ struct IETFEndTests {
       isTus
       ? [tus, ("Content-Type", "application/offset+octet-stream"), ("Upload-Offset", "5")] : said(true) + at(5)
     try client.head("PATCH", path, head + [("Content-Length", "0")] + (isRight ? [] : digest([1])))
-    #expect(try eventually { service.requests.load(ordering: .relaxed) == 1 })
+    #expect(try eventually { service.counters.requests.load(ordering: .relaxed) == 1 })
     if !isTus, isRight { #expect(try eventually { !writer.isNewest }) }
     isHeld.update { $0 = false }
     #expect(try client.answer().status == (isRight ? 204 : 400))

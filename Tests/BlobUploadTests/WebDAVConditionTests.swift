@@ -177,8 +177,23 @@ import Testing
     }
     #expect(error?.message.contains("a file of another name") == true, "\(error as Any)")
     #expect(peer.contents(of: "q") == Self.others && peer.unfinished() == 0, "\(peer.requests)")
+    // Also if the file itself is there, which does not show that the server means it.
+    peer.publish([1, 2], as: "q?uest")
+    let other = await #expect(throws: UploadError.self) {
+      _ = try await uploader(peer, CuttingNames()).upload(source, as: "q?uest", overwrite: true)
+    }
+    #expect(other?.message.contains("the server may mean") == true, "\(other as Any)")
+    #expect(peer.contents(of: "q") == Self.others && peer.contents(of: "q?uest") == [1, 2], "\(peer.requests)")
+    #expect(peer.unfinished() == 0)
+  }
+
+  @Test func aNameWithAQuestionMarkReplacesItsFile() async throws {
+    let peer = DavPeer()
+    defer { peer.stop() }
+    let source = PatternSource(length: 100)
+    peer.publish(Self.others, as: "q?uest")
     for _ in 0..<2 { _ = try await uploader(peer).upload(source, as: "q?uest", overwrite: true) }
-    #expect(peer.contents(of: "q?uest") == source.bytes(count: 100) && peer.contents(of: "q") == Self.others)
+    #expect(peer.contents(of: "q?uest") == source.bytes(count: 100) && peer.names() == ["q?uest"])
   }
 
   /// A server without MOVE publishes an incomplete file when the connection breaks.

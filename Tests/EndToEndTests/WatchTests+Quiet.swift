@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-// A watch that has nothing to do, and its units.
+// A watch that has nothing to do.
 extension EndToEnd.WatchTests {
   /// The watch prints nothing without an event, so that a program that reads its output is not woken.
   @Test func nothingIsSaidWhileNothingHappens() async throws {
@@ -23,18 +23,5 @@ extension EndToEnd.WatchTests {
     let progress = lines[first..<second].filter { $0.contains(#""event":"progress""#) }
     #expect(progress.count <= 4, "\(progress)")
     #expect(try await watch.stop() == .exited(130))
-  }
-
-  @Test(.enabled(if: Tool.find("systemd-analyze") != nil, "there is no systemd-analyze"))
-  func theUnitIsUnderstood() async throws {
-    let unit = try String(
-      contentsOf: Tool.checkout.appendingPathComponent("Packaging/systemd/fullbore-watch@.service"), encoding: .utf8)
-    let line = "ExecStart=fullbore watch "
-    try #require(unit.contains("\n" + line))
-    let copy = scratch.path("fullbore-watch@.service")
-    try unit.replacingOccurrences(of: line, with: "ExecStart=\(Tool.fullbore) watch ")
-      .write(toFile: copy, atomically: false, encoding: .utf8)
-    let verify = try Command("systemd-analyze", ["verify", copy], in: scratch)
-    #expect(try await verify.wait() == .exited(0) && verify.errors.isEmpty, "\(verify.errors)")
   }
 }

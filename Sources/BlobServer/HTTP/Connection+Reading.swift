@@ -89,12 +89,12 @@ extension Connection {
     timer.goOn(loop.now)
     isProbed = false
     let request = Request(head, self)
-    self.request = request
-    loop.requestBegan()
-    follow(Router.plan(request, loop.service), bodyIsRead: false, hasMore: hasMore)
+    begin(request)
+    follow(loop.route(request, loop.service), bodyIsRead: false, hasMore: hasMore)
   }
 
   private func receive(_ bytes: UnsafeRawBufferPointer) {
+    notes?.received += Int64(bytes.count)
     guard case .receiving(let receiver) = phase else { return }
     do throws(ServerError) {
       try receiver.take(.bytes(bytes))
@@ -125,6 +125,7 @@ extension Connection {
     if count < 0, errno == EAGAIN || errno == EINTR { return }
     if count <= 0 { return close() }
     loop.received(count)
+    notes?.received += Int64(count)
     do throws(ServerError) {
       try receiver.take(.piped(pipe.reader, count: count))
     } catch {

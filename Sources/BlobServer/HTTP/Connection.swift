@@ -44,6 +44,8 @@ final class Connection: @unchecked Sendable {
   private var watched: Poller.Interest?
   /// An interim response was sent to find out whether the client is still connected.
   var isProbed = false
+  /// What is noted of the request; nil: none has begun.
+  var notes: RequestNotes?
 
   /// When a request is refused, a body of at most this many bytes is read and discarded.
   private static let mostDiscarded: Int64 = 64 << 10
@@ -129,7 +131,17 @@ final class Connection: @unchecked Sendable {
     loop.forget(self, hasFiles: hasFiles)
   }
 
+  func begin(_ request: Request) {
+    self.request = request
+    loop.requestBegan()
+    notes = newNotes
+  }
+
+  private var newNotes: RequestNotes { RequestNotes(.now, address: loop.wantsAddresses ? peerAddress : nil) }
+
   private func endRequest() {
+    if let notes { loop.ended(notes, request, sent: writer.sent) }
+    notes = nil
     if request != nil { loop.requestEnded() }
     request = nil
   }
@@ -211,6 +223,10 @@ final class Connection: @unchecked Sendable {
     let closes = closes || loop.isCutting || loop.isCrowded || request?.keepsConnection != true
     let method = request?.method ?? parser.method
     let text = reply.text(to: method, date: loop.date, keepsConnection: !closes)
+    // A malformed request is answered although it has not begun.
+    if notes == nil { notes = newNotes }
+    notes?.answer(
+      reply.status, bodyStart: writer.end + Int64(text.count - (reply.hasBody(to: method) ? reply.size : 0)))
     if case .file(let item, let range) = reply.body, reply.hasBody(to: method) {
       writer.add(text, file: (item, range))
     } else {
@@ -223,11 +239,14 @@ final class Connection: @unchecked Sendable {
   /// Sends as much of the response as the socket accepts.
   private func send() {
     guard case .answering(let reply, let closes) = phase else { return }
-    switch writer.flush(through: loop.fileRoom) {
+    let before = writer.sent
+    let outcome = writer.flush(through: loop.fileRoom)
+    loop.counters.bytesSent.add(writer.sent - before)
+    switch outcome {
     case .blocked: return
     case .broken: return close()
     case .done:
-      if case .file = reply.body { loop.service.filesSent.add(1, ordering: .relaxed) }
+      if case .file = reply.body { loop.counters.filesSent.add(1) }
       endRequest()
     }
     if closes {

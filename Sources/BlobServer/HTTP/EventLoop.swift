@@ -20,6 +20,10 @@ final class EventLoop: @unchecked Sendable {
   }
 
   let service: Service
+  let counters: Counters
+  /// Decides about each request.
+  let route: Route
+  typealias Route = @Sendable (Request, Service) -> Plan
   let poller: Poller
   let limits: ConnectionTimer.Limits
   /// Buffers for received bytes and for file bytes to send; their content is valid until the next call that uses them.
@@ -57,12 +61,16 @@ final class EventLoop: @unchecked Sendable {
 
   /// - `most`: maximum number of connections.
   /// - `mostLingering`: how many of them may stay open after their last response.
+  /// - `counters`: nil for those of the service.
   init(
-    _ service: Service, _ listener: Descriptor, _ tls: TLSContext?, most: Int, mostLingering: Int
+    _ service: Service, _ listener: Descriptor, _ tls: TLSContext?, most: Int, mostLingering: Int,
+    counters: Counters? = nil, route: @escaping Route = Router.plan
   ) throws(ServerError) {
     guard let poller = Poller() else { throw failed("watch", "connections") }
     self.poller = poller
     self.service = service
+    self.counters = counters ?? service.counters
+    self.route = route
     self.listener = listener
     self.tls = tls
     self.most = most
@@ -101,6 +109,7 @@ final class EventLoop: @unchecked Sendable {
   /// only after that.
   func forget(_ connection: Connection, hasFiles: Bool) {
     if connections.removeValue(forKey: connection.tag) == nil { return }
+    counters.connections.add(-1)
     if let index = lingering.firstIndex(where: { $0 === connection }) { lingering.remove(at: index) }
     // Workers start what they are given in order.
     if hasFiles { service.workers.submit { [self] in post(.released) } } else { released() }
@@ -110,10 +119,6 @@ final class EventLoop: @unchecked Sendable {
     release()
     listen()
   }
-
-  func received(_ count: Int) { service.bytesReceived.add(Int64(count), ordering: .relaxed) }
-  func requestBegan() { service.requests.add(1, ordering: .sequentiallyConsistent) }
-  func requestEnded() { service.requests.subtract(1, ordering: .sequentiallyConsistent) }
 
   /// Calls `goOn` after other connections have had their turn.
   func goOnLater(with connection: Connection) { unread.append(connection) }
@@ -279,6 +284,7 @@ final class EventLoop: @unchecked Sendable {
     latest += 1
     let connection = Connection(ClientStream(socket, session ?? nil), tag: latest, self)
     connections[latest] = connection
+    counters.connections.add(1)
     connection.start()
   }
 }

@@ -10,6 +10,10 @@ struct ResponseWriter {
   /// Bytes of header sections and of in-memory bodies that the socket has not accepted yet.
   private var text: ArraySlice<UInt8> = []
   private var file: (item: OpenItem, rest: Range<Int64>)?
+  /// The number of bytes that the socket has accepted.
+  private(set) var sent: Int64 = 0
+  /// The number of bytes that the socket will have accepted after those in memory.
+  var end: Int64 { sent + Int64(text.count) }
 
   /// After this many bytes of a file, other connections of the event loop get their turn.
   private static let mostAtOnce: Int64 = 8 << 20
@@ -29,6 +33,7 @@ struct ResponseWriter {
       let sent = text.withUnsafeBytes { stream.send($0, hasMore: file != nil) }
       guard let sent else { return .broken }
       if sent == 0 { return .blocked }
+      self.sent += Int64(sent)
       text = text.dropFirst(sent)
     }
     text = []
@@ -39,6 +44,7 @@ struct ResponseWriter {
       // If the file was truncated, the promised length cannot be delivered.
       guard let sent = stream.send(item.file, at: rest.lowerBound, count, through: room) else { return .broken }
       if sent == 0 { break }
+      self.sent += Int64(sent)
       rest = rest.lowerBound + Int64(sent)..<rest.upperBound
     }
     file = rest.isEmpty ? nil : (item, rest)

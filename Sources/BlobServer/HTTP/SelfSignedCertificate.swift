@@ -22,6 +22,12 @@ import Platform
     /// file cannot be written, or OpenSSL fails.
     public init(at path: BytePath, names: [String]) throws(ServerError) {
       files = TLSFiles(certificate: path, key: path)
+      // Servers that start at the same time take turns, and all but the first one find its certificate.
+      let lock = BytePath(path.bytes + ".lock".utf8)
+      let number = lock.withCString { openAt(AT_FDCWD, $0, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
+      if number < 0 { throw failed("lock the certificate", lock.description) }
+      let turn = Descriptor(number)
+      if flock(turn.number, LOCK_EX) != 0 { throw failed("lock the certificate", lock.description) }
       if let known = Self.fingerprint(ofCertificateIn: path, for: names) {
         fingerprint = known
         return
@@ -41,8 +47,12 @@ import Platform
         BIO_free(file)
         ERR_clear_error()
       }
+      // The file has the key before the certificate.
+      guard let key = PEM_read_bio_PrivateKey(file, nil, nil, nil) else { return nil }
+      defer { EVP_PKEY_free(key) }
       guard let certificate = PEM_read_bio_X509(file, nil, nil, nil) else { return nil }
       defer { X509_free(certificate) }
+      if X509_check_private_key(certificate, key) != 1 { return nil }
       var soon = time(nil) + leastDaysLeft * 86_400
       guard X509_cmp_time(X509_get0_notAfter(certificate), &soon) > 0 else { return nil }
       let isGood = names.allSatisfy {
@@ -76,7 +86,7 @@ import Platform
       defer { BIO_free(text) }
       guard PEM_write_bio_PrivateKey(text, key, nil, nil, 0, nil, nil) == 1, PEM_write_bio_X509(text, certificate) == 1
       else { throw problem }
-      var room = [UInt8](repeating: 0, count: 16 << 10)
+      var room = [UInt8](repeating: 0, count: BIO_ctrl_pending(text))
       let count = BIO_read(text, &room, Int32(room.count))
       if count <= 0 { throw problem }
       return (Array(room.prefix(Int(count))), fingerprint(of: certificate))
@@ -120,6 +130,7 @@ import Platform
     /// Writes a new file, which then takes the place of the old one.
     private static func write(_ text: [UInt8], to path: BytePath) throws(ServerError) {
       let new = BytePath(path.bytes + ".new".utf8)
+      // One that a killed process has left.
       _ = new.withCString { unlink($0) }
       let number = new.withCString { openAt(AT_FDCWD, $0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
       if number < 0 { throw failed("write the certificate", new.description) }

@@ -94,6 +94,7 @@ final class FormReceiver: BodyReceiver {
       let target = try folder.appending(name)
       try existing.admit(service.store.target(at: target, in: folder), at: target, length: nil)
       let reception = try service.store.begin(length: nil)
+      service.counters.uploads.begun.add(1)
       state.file = (reception, entry, modified)
     } catch {
       entries.end(entry, .failure(error))
@@ -112,7 +113,7 @@ final class FormReceiver: BodyReceiver {
     } catch {
       state.file = nil
       entries.end(entry, .failure(error))
-      service.workers.submit { reception.discard() }
+      discard(reception)
     }
   }
 
@@ -132,10 +133,10 @@ final class FormReceiver: BodyReceiver {
       let record = UploadRecord(file.id, target: target, existing: existing, length: nil, modified: file.modified)
       let reception = try service.store.reopen(file.id)
       let publication = try service.store.publish(reception, record, isSaved: false)
-      service.options.received?(ReceivedFile(target, publication, by: sender))
+      service.received(ReceivedFile(target, publication, by: sender))
       entries.end(file.entry, .success(publication))
     } catch {
-      service.store.delete(file.id)
+      delete(file)
       entries.end(file.entry, .failure(error))
     }
   }
@@ -174,11 +175,21 @@ final class FormReceiver: BodyReceiver {
       defer { state.file = nil }
       return state.file
     }
-    if let file { service.workers.submit { file.reception.discard() } }
+    if let file { discard(file.reception) }
     let held = takeHeld()
     if held.isEmpty { return }
-    service.workers.submit { [service] in
-      for file in held { service.store.delete(file.id) }
+    service.workers.submit { [self] in
+      for file in held { delete(file) }
     }
+  }
+
+  private func discard(_ reception: any Reception) {
+    service.counters.uploads.failed.add(1)
+    service.workers.submit { reception.discard() }
+  }
+
+  private func delete(_ file: Complete) {
+    service.counters.uploads.failed.add(1)
+    service.store.delete(file.id)
   }
 }

@@ -24,6 +24,7 @@ enum PutRoutes {
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     let reception = try store.begin(length: length)
+    call.service.counters.uploads.begun.add(1)
     return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
   }
 
@@ -125,7 +126,7 @@ private final class PutReceiver: BodyReceiver {
         try BodyDigests.checkAnnounced(trailers, by: head, [.content, .representation])
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
-        service.options.received?(ReceivedFile(record.target, publication, by: sender))
+        service.received(ReceivedFile(record.target, publication, by: sender))
         var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
         reply.headers["Location"] = location
         reply.tell(publication)
@@ -133,11 +134,16 @@ private final class PutReceiver: BodyReceiver {
         reply.headers["Repr-Digest"] = service.digests.remember(digests?.values, of: publication.item)
         return .reply(reply)
       } catch {
-        reception.discard()
+        discard()
         throw error
       }
     }
   }
 
-  func cut() { service.workers.submit { [reception] in reception.discard() } }
+  func cut() { service.workers.submit { [self] in discard() } }
+
+  private func discard() {
+    service.counters.uploads.failed.add(1)
+    reception.discard()
+  }
 }

@@ -51,7 +51,24 @@ extension FileStore {
   }
 }
 
+extension FileStore {
+  package var problem: String? {
+    if let trouble = trouble.withLock({ $0 }) { return trouble }
+    guard let store else { return nil }  // a read-only server does not write
+    for folder in [root, store] {
+      if folder.isDeleted { return "\(path) was deleted" }
+      if let reason = folder.problemOfWriting() {
+        return "\(path) cannot be written: \(String(cString: strerror(reason)))"
+      }
+    }
+    return root.free == 0 ? "the disk of \(path) is full" : nil
+  }
+}
+
 extension Folder {
+  /// If the status cannot be read, every request reports that.
+  var isDeleted: Bool { (try? status())?.st_nlink == 0 }
+
   /// How many more bytes can be stored on its disk; nil: the system does not tell.
   fileprivate var free: Int64? {
     var status = statvfs()

@@ -64,8 +64,7 @@ extension FileStore {
       return trouble != reason
     }
     if !isNew { return [] }
-    // If the status cannot be read, every request reports that.
-    let isDeleted = (try? root.status())?.st_nlink == 0
+    let isDeleted = root.isDeleted
     return [
       reason
         + (isDeleted

@@ -68,7 +68,7 @@ extension FileStore {
 
 extension Folder {
   /// The error number of creating files in the folder; nil: the server may create them, or this is unknown.
-  fileprivate func problemOfWriting() -> Int32? {
+  func problemOfWriting() -> Int32? {
     if faccessat(number, ".", W_OK | X_OK, AT_EACCESS) == 0 { return nil }
     let problem = errno
     // Some sandboxes refuse this system call with EPERM because they do not know it. They know the older call, without

@@ -80,6 +80,9 @@ package protocol UploadStore: Sendable {
   /// How many more bytes can be stored, as far as disk and quota are concerned; nil: the system does not tell.
   var free: Int64? { get }
 
+  /// Why files cannot be served or received; nil: they can. Blocks as long as the file system does.
+  var problem: String? { get }
+
   /// The number of saved uploads that are not finished.
   var unfinished: Int { get }
 

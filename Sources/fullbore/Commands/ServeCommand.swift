@@ -33,7 +33,7 @@ struct ServeCommand: Command {
         "tls", "self", "speak HTTPS with a certificate of its own, of which browsers warn"),
       .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
       .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
-    ],
+    ] + MonitoringOptions.declared,
     notes: """
       The URL is the first line printed. Ctrl-C ends it; unfinished uploads go on when it runs again.
       A finished upload appears under its name at once and whole; other bytes are never written over a name unless the
@@ -43,11 +43,15 @@ struct ServeCommand: Command {
       their bytes come. Start a server of its own for a disk that is mounted below FOLDER.
       A client has 20 s for the head of a request, may be silent for 60 s, and must move 500 bytes a second on the
       average of a minute; a connection that is slower is closed, and what a resumable upload has brought stays.
+      GET /healthz says without a token whether files can be received, and /metrics with it what was done, for Prometheus,
+      unless FOLDER has files of these names. What --on-upload and --notify have not done is waited for at the end, 10 s at
+      most. docs/serving.md says how to run a server: behind a proxy, by systemd, watched, and with programs of your own.
       """)
 
   let options: ServerOptions
   /// nil: the server is not for browsers of people nearby.
   let share: ShareOptions?
+  let monitoring: MonitoringOptions
   let listen: ListenAddress
   /// Whether the server uses a certificate of its own.
   let signsItself: Bool
@@ -100,6 +104,7 @@ struct ServeCommand: Command {
       }
       return text
     }
+    monitoring = try MonitoringOptions(arguments, &options)
     self.options = options
     self.share = share
     self.listen = listen
@@ -150,12 +155,12 @@ struct ServeCommand: Command {
     warnOfOpenKey()
     let report = ServeReport(style)
     var options = options
-    options.notice = { report.notice($0) }
-    options.received = { report.received($0) }
     if let share {
       options.page = ServerOptions.BrowserPage(name: options.folder.name.description, runsFor: share.period)
     }
     do throws(ServerError) {
+      let observers = try ServeObservers(monitoring, options.folder, report)
+      observers.observe(&options)
       let (server, certificate) = try await BlockingPool.shared.run { [options] () throws(ServerError) in
         let certificate = signsItself ? try OwnCertificate.prepare(for: listen) : nil
         var options = options
@@ -168,6 +173,7 @@ struct ServeCommand: Command {
       for notice in server.notices { report.notice(notice) }
       await end.wait()
       await BlockingPool.shared.run { server.stop(grace: .seconds(2)) }
+      await observers.finish()
       report.end()
       return .ok
     } catch {
@@ -182,12 +188,14 @@ struct ServeCommand: Command {
     if style == .json {
       var line = JSONLine("listening")
       line.add("url", url)
+      if let url = server.metricsURL { line.add("metrics", url) }
       Console.output.write("\(line.text)\n")
     } else {
       Console.output.write("\(url)\n")
     }
     Console.output.flush()
     if isQuiet { return }
+    if let url = server.metricsURL { Console.error.write("metrics: \(url)\n") }
     for link in links?.dropFirst() ?? [] { Console.error.write("or \(link)\n") }
     if links != nil, Console.error.isTerminal, let code = QRCode(url) {
       Console.error.write("\n" + code.lines.map { "  \($0)\n" }.joined() + "\n")

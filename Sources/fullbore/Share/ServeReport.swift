@@ -28,13 +28,7 @@ final class ServeReport: Sendable {
     switch style {
     case .silent: break
     case .json:
-      var line = JSONLine("received")
-      line.add(path: file.path)
-      line.add("length", file.length)
-      if file.wasThere { line.add("unchanged", true) }
-      if let address = file.sender?.address { line.add("address", address) }
-      if let agent = file.sender?.agent { line.add("agent", agent) }
-      write(Console.output, line.text)
+      write(Console.output, JSONLine(received: file).text)
     case .person:
       let sender = file.sender.map { "  from \(Self.name($0))" } ?? ""
       let remark = file.wasThere ? "  was there already" : ""

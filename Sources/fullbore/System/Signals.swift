@@ -7,12 +7,25 @@ import Synchronization
 /// The first signal asks for an orderly end; a second SIGINT exits at once with status 130.
 enum Signals {
   private static let handler = SignalHandler()
+  private static let hangupHandler = SignalHandler()
   private static let ends = makePipe()
 
   /// Replaces the handler, which is called with the signal's number. Call this after creating the object that is to be
   /// stopped.
   static func onInterrupt(_ handler: @escaping @Sendable (Int32) -> Void) {
-    if self.handler.replace(with: handler) { listen() }
+    if self.handler.replace(with: handler) {
+      isListening
+      catchSignal(SIGINT)
+      catchSignal(SIGTERM)
+    }
+  }
+
+  /// Sets the handler of SIGHUP, which then does not end the program any more.
+  static func onHangup(_ handler: @escaping @Sendable () -> Void) {
+    if hangupHandler.replace(with: { _ in handler() }) {
+      isListening
+      catchSignal(SIGHUP)
+    }
   }
 
   /// All SIGINT and SIGTERM signals from now on, buffered until the stream is read.
@@ -22,21 +35,20 @@ enum Signals {
     return stream
   }
 
-  private static func listen() {
-    let ends = ends
+  /// The thread that calls the handlers runs once this was read.
+  private static let isListening: Void = {
+    let ends = Signals.ends
     signalEnd.store(ends.write, ordering: .sequentiallyConsistent)
     signalCount.store(0, ordering: .sequentiallyConsistent)
     SystemThread.start("fullbore-signal") {
       var number: UInt8 = 0
       while true {
         let count = read(ends.read, &number, 1)
-        if count == 1 { Signals.handler.call(Int32(number)) }
+        if count == 1 { (Int32(number) == SIGHUP ? hangupHandler : handler).call(Int32(number)) }
         if count == 0 || count < 0 && errno != EINTR { return }
       }
     }
-    catchSignal(SIGINT)
-    catchSignal(SIGTERM)
-  }
+  }()
 }
 
 /// The handler of signals. Thread-safe.

@@ -40,7 +40,7 @@ extension UploadContext {
   }
 
   /// PROPFIND. A server that refuses it, as nginx does, is queried with HEAD.
-  private func resource(at url: HTTPURL) async throws(UploadError) -> DavResource {
+  func resource(at url: HTTPURL) async throws(UploadError) -> DavResource {
     var request = HTTPRequest("PROPFIND", url, ["Depth": "0"])
     let response = try await send(following: &request)
     if let type = response.status == 207 ? XMLTree(response.body)?.resourceType : nil {

@@ -5,6 +5,7 @@
 #define O_RDONLY 0x0000
 #define O_WRONLY 0x0001
 #define O_RDWR 0x0002
+#define O_NOCTTY 0x00020000
 #define O_NONBLOCK 0x00000004
 #define O_APPEND 0x00000008
 #define O_SYNC 0x0080

@@ -65,6 +65,7 @@ int getentropy(void *, size_t);
 
 // dyld(3).
 int _NSGetExecutablePath(char *, uint32_t *);
+char * _Nullable * _Null_unspecified * _Null_unspecified _NSGetEnviron(void);
 pid_t getpid(void);
 pid_t getppid(void);
 uid_t getuid(void);
@@ -191,6 +192,7 @@ typedef void * posix_spawn_file_actions_t;
 typedef void * posix_spawnattr_t;
 #define POSIX_SPAWN_CLOEXEC_DEFAULT 0x4000
 #define POSIX_SPAWN_SETSIGDEF 0x0004
+#define POSIX_SPAWN_SETPGROUP 0x0002
 #define POSIX_SPAWN_SETSIGMASK 0x0008
 int posix_spawn(pid_t * _Nullable, const char *, const posix_spawn_file_actions_t _Nullable * _Nullable, const posix_spawnattr_t _Nullable * _Nullable, char * _Nullable const * _Nonnull, char * _Nullable const * _Nullable);
 int posix_spawn_file_actions_init(posix_spawn_file_actions_t _Nullable * _Nonnull);
@@ -202,6 +204,7 @@ int posix_spawn_file_actions_addinherit_np(posix_spawn_file_actions_t _Nullable 
 int posix_spawnattr_init(posix_spawnattr_t _Nullable * _Nonnull);
 int posix_spawnattr_destroy(posix_spawnattr_t _Nullable * _Nonnull);
 int posix_spawnattr_setflags(posix_spawnattr_t _Nullable * _Nonnull, short);
+int posix_spawnattr_setpgroup(posix_spawnattr_t _Nullable * _Nonnull, pid_t);
 int posix_spawnattr_setsigdefault(posix_spawnattr_t _Nullable * _Nonnull, const sigset_t *);
 int posix_spawnattr_setsigmask(posix_spawnattr_t _Nullable * _Nonnull, const sigset_t *);
 #pragma clang assume_nonnull end

@@ -1,0 +1,54 @@
+import BlobHTTP
+
+/// `/healthz` and `/metrics`, for programs that watch the server.
+///
+/// Both names are usual, so a folder may have files with them. A file that was published is never hidden: these routes
+/// answer only while nothing in the folder has their name. Whoever may publish files there can therefore end them, which
+/// the access log and the watching program show; reserving the names would take files away from those who have them.
+enum MonitoringRoutes {
+  static let metricsPath = "/metrics"
+
+  /// Whether the server can do its work: 200, or 503 with the reason. It tells nothing else, so it needs neither a token
+  /// nor a certain `Host`, which probes often replace by an address. nil: the request is for something else.
+  static func health(_ request: Request, _ target: RequestTarget, _ service: Service) -> Plan? {
+    guard request.method == "GET" || request.method == "HEAD", target.path.elementsEqual("/healthz".utf8) else {
+      return nil
+    }
+    return unlessPublished(target, service, otherwise: { Router.regular(request, target, service) }) {
+      guard let problem = service.health.problem else { return Reply(200, uncached, text: "ok") }
+      return Reply(503, uncached, text: problem)
+    }
+  }
+
+  /// nil: the request is for something else, or the metrics have an address of their own.
+  static func metrics(_ call: Call) -> Plan? {
+    guard call.method == "GET" || call.method == "HEAD", call.target.isMetrics, call.options.metrics == nil else {
+      return nil
+    }
+    return unlessPublished(call.target, call.service, otherwise: { Router.file(call) }) { Metrics.reply(call.service) }
+  }
+
+  private static let uncached: HTTPHeaders = ["Cache-Control": "no-store"]
+
+  /// `otherwise`: the plan if something in the folder has the target's name. A disk that does not respond is not asked,
+  /// and must not keep the event loop waiting, so the name is looked up on another thread.
+  private static func unlessPublished(
+    _ target: RequestTarget, _ service: Service, otherwise: @escaping @Sendable () -> Plan,
+    _ reply: @escaping @Sendable () -> Reply
+  ) -> Plan {
+    if service.health.stall != nil { return .reply(reply()) }
+    return service.besideUploads {
+      do throws(ServerError) {
+        let item = try service.store.item(at: ServedPath.fromURL(target.path).path)
+        return item == nil ? .reply(reply()) : otherwise()
+      } catch {
+        // A symbolic link is refused with 403, and has the name nevertheless. Without its folder the store fails with 500.
+        return error.status < 500 ? otherwise() : .reply(reply())
+      }
+    }
+  }
+}
+
+extension RequestTarget {
+  var isMetrics: Bool { path.elementsEqual(MonitoringRoutes.metricsPath.utf8) }
+}

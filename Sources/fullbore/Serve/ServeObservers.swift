@@ -1,0 +1,66 @@
+import BlobServer
+import Blobs
+
+/// Passes on what a server reports: to the terminal, to the access log, and for received files to a program and a URL.
+final class ServeObservers: Sendable {
+  private let report: ServeReport
+  private let log: AccessLog?
+  private let queues: [FileQueue]
+
+  /// How long the server waits at its end for what it has begun.
+  private static let patience = Duration.seconds(10)
+
+  /// `folder`: the served folder. Throws if the log cannot be opened. From now on SIGHUP opens it again, unless a person
+  /// runs the server in a terminal, whose end still ends the server.
+  init(_ options: MonitoringOptions, _ folder: BytePath, _ report: ServeReport) throws(ServerError) {
+    self.report = report
+    if let path = options.log {
+      let log = AccessLog(try LogFile(path), options.format) { report.notice($0) }
+      if !Console.error.isTerminal { Signals.onHangup { log.reopen() } }
+      self.log = log
+    } else {
+      log = nil
+    }
+    var queues: [FileQueue] = []
+    let notice = { @Sendable (text: String) in report.notice(text) }
+    if let command = options.command {
+      // A pool of its own, because the program may take any time.
+      let pool = BlockingPool("fullbore-hook", threads: 1)
+      queues.append(
+        FileQueue("--on-upload", notice: notice) { entry in
+          let path = folder.appending(entry.file.path)
+          guard let problem = await pool.run({ command.run(on: path) }) else { return }
+          report.notice("\(command.program) \(path): the program \(problem)")
+        })
+    }
+    if let url = options.url {
+      let notifier = UploadNotifier(url)
+      let place = "\(url.scheme)://\(url.host):\(url.port)"
+      queues.append(
+        FileQueue("--notify", notice: notice) { entry in
+          guard let problem = await notifier.send(entry), !Task.isCancelled else { return }
+          report.notice("\(place) was not told of '\(entry.file.path)': \(problem)")
+        })
+    }
+    self.queues = queues
+  }
+
+  /// Sets the functions that the server calls.
+  func observe(_ options: inout ServerOptions) {
+    options.notice = { [report] in report.notice($0) }
+    options.received = { [report, queues] file in
+      report.received(file)
+      for queue in queues { queue.add(file) }
+    }
+    if let log { options.answered = { log.add($0) } }
+  }
+
+  /// Call after the server has stopped.
+  func finish() async {
+    await withTaskGroup(of: Void.self) { group in
+      for queue in queues { group.addTask { await queue.finish(within: Self.patience) } }
+    }
+    guard let log else { return }
+    await BlockingPool.shared.run { log.finish(within: .seconds(2)) }
+  }
+}

@@ -1,0 +1,39 @@
+import Blobs
+import Platform
+
+/// A program that is run for each received file, with the file's absolute path as its only argument. No shell sees the
+/// path, so no name of a file can become a command.
+struct UploadCommand: Sendable {
+  let program: BytePath
+
+  /// Throws if there is no such program, so that this is not noticed with the first file only.
+  init(_ path: BytePath) throws(UsageError) {
+    program = path.absolute()
+    var status = stat()
+    guard program.withCString({ stat($0, &status) }) == 0 else {
+      throw UsageError("--on-upload \(shown(path)): \(String(cString: strerror(errno))); wanted the path of a program")
+    }
+    guard status.st_mode & S_IFMT == S_IFREG, program.withCString({ access($0, X_OK) }) == 0 else {
+      throw UsageError("--on-upload \(shown(path)): this is not a program that can be run")
+    }
+  }
+
+  /// Runs the program and waits for its end. It gets this process's environment and standard error, the latter also as
+  /// its standard output, because standard output belongs to the server's results. Returns what went wrong; nil:
+  /// nothing. Blocks.
+  func run(on file: BytePath) -> String? {
+    var pid: pid_t = 0
+    let failure = spawnProgram(
+      program, [file], variables: processEnvironment(), descriptors: [(ours: nil, its: 0), (ours: 2, its: 1)],
+      hasOwnGroup: true, &pid)
+    if failure != 0 { return "does not start: \(String(cString: strerror(failure)))" }
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0 {
+      if errno != EINTR { return "its end is not known: \(String(cString: strerror(errno)))" }
+    }
+    let signal = status & 0x7F
+    if signal != 0 { return "was ended by signal \(signal)" }
+    let code = status >> 8 & 0xFF
+    return code == 0 ? nil : "ended with status \(code)"
+  }
+}
