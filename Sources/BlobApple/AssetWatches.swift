@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What the photo library says of a change of one asset, as `PHObjectChangeDetails` does.
+/// A change of one asset, as the photo library reports it in `PHObjectChangeDetails`.
 struct AssetChange<Asset> {
   /// The asset after the change; nil: it was deleted.
   var after: Asset?

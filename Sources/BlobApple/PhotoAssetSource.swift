@@ -7,8 +7,8 @@
   ///
   /// Its bytes come from PhotoKit piece by piece. PhotoKit's thread waits while nobody reads, so memory stays bounded
   /// whatever the size of the asset, and nothing is copied to disk by this library. What is in iCloud only is downloaded by
-  /// the system. PhotoKit tells no length before iOS 27, whose `dataSize` is not used yet, so
-  /// `info.length` is nil.
+  /// the system. `info.length` is nil, because PhotoKit tells no length before iOS 27, and `dataSize` of iOS 27 is not
+  /// used yet.
   ///
   /// `info.modified` is when the picture was taken, as on a camera's card; uploads ask the server to keep it.
   ///
@@ -116,7 +116,8 @@
         PHAssetResourceManager.default().requestData(
           for: found.resource, options: options,
           dataReceivedHandler: { [handlers] data in
-            // Whoever wants no further piece has cancelled the request, or is about to.
+            // `receive` returns false if no further piece is wanted. Its owner then cancels the request, so the result
+            // is not needed here.
             withExtendedLifetime(handlers) { _ = data.withUnsafeBytes { receive($0) } }
           },
           completionHandler: { [handlers] error in

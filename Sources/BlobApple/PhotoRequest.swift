@@ -4,8 +4,8 @@ import Synchronization
 /// A request for data that PhotoKit is working on. Its end is reported once, and it can be cancelled before its number is
 /// known, since PhotoKit may deliver before `requestData` has returned.
 final class PhotoRequest: Sendable {
-  /// What PhotoKit's handlers own together. PhotoKit may release them without having called the last one, for example when
-  /// its connection breaks; then the request has ended as well.
+  /// An object that both handlers of the request own, and nothing else does. PhotoKit may release the handlers without
+  /// having called the last one, for example when its connection breaks; then the request has ended as well.
   final class Handlers: Sendable {
     let request: PhotoRequest
     private let operation: String

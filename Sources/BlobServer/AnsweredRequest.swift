@@ -20,7 +20,8 @@ public struct AnsweredRequest: Sendable {
   public let bytesSent: Int64
 }
 
-/// What a connection notes of a request until it is answered.
+/// The facts about a request that its connection collects from its header section until the response was sent. They become
+/// an `AnsweredRequest`.
 struct RequestNotes {
   private let began: ContinuousClock.Instant
   /// The client's address; nil: it is not known, or nobody asks for it.

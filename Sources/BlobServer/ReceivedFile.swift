@@ -8,7 +8,8 @@ public struct ReceivedFile: Sendable {
   public let length: Int64
   /// Whether the same bytes had this name already, so that nothing was changed.
   public let wasThere: Bool
-  /// Who sent it; nil: nobody, as for a file whose last byte came before the server was started.
+  /// The client that sent the last byte; nil if the server has published the file by itself when it was started, because
+  /// all bytes had arrived before.
   public let sender: Sender?
 
   init(_ path: ServedPath, _ publication: Publication, by sender: Sender?) {

@@ -7,8 +7,8 @@ package enum SharePage {
     package let type: String
   }
 
-  /// Whatever a folder's path is, the page refers to its other files by a relative path that begins with this text, which
-  /// stands for the path from the folder to the root.
+  /// `page.html` refers to the page's other files by paths that begin with this text. `page(base:)` replaces it with the
+  /// relative path from the folder whose URL shows the page to the root.
   private static let placeholder = Array("{{base}}".utf8)
   /// The parts of the page between placeholders.
   private static let parts = pieces(of: PackageResources.page_html)

@@ -62,9 +62,7 @@ import Testing
 
   /// The system may deliver by one queue, which a delivery that nobody reads holds up.
   @Test func keptDeliveriesGiveWayToOneThatWaitsForItsFirstByte() throws {
-    let film = FakeDelivery(PatternSource(length: 8 << 20))
-    let source = DeliveredSource(film, name: "a film", deliveries)
-    _ = try read(source, from: 0, 1000)
+    let (film, source) = try keptFilm()
     let waiting = FakeDelivery(PatternSource(length: 1), isStalled: true)
     let ticks = wait(for: waiting, at: 0) { film.state.withLock { $0.stopped.isEmpty } }
     #expect(ticks >= KeptDeliveries.patience && ticks < KeptDeliveries.mostAge)
@@ -77,9 +75,8 @@ import Testing
 
   /// A slow download from iCloud: the system calls its handler, so nothing holds it up.
   @Test(arguments: [0, 4 << 20] as [Int64]) func keptDeliveriesStayWhileOneThatHasBegunIsSlow(offset: Int64) throws {
-    let film = FakeDelivery(PatternSource(length: 8 << 20))
-    let source = DeliveredSource(film, name: "a film", deliveries)
-    _ = try read(source, from: 0, 1000)
+    let (film, source) = try keptFilm()
+    defer { withExtendedLifetime(source) {} }
     let slow = FakeDelivery(PatternSource(length: 8 << 20), stallsAt: 64 << 10)
     var left = KeptDeliveries.mostAge - 1
     _ = wait(for: slow, at: offset) {
@@ -90,9 +87,8 @@ import Testing
   }
 
   @Test func keptDeliveriesStayWhileAnotherIsDownloaded() throws {
-    let film = FakeDelivery(PatternSource(length: 8 << 20))
-    let source = DeliveredSource(film, name: "a film", deliveries)
-    _ = try read(source, from: 0, 1000)
+    let (film, source) = try keptFilm()
+    defer { withExtendedLifetime(source) {} }
     let download = FakeDelivery(PatternSource(length: 8 << 20), isStalled: true)
     var left = KeptDeliveries.mostAge - 1
     _ = wait(for: download, at: 0) {
@@ -119,9 +115,7 @@ import Testing
   @Test func ticksComeByThemselvesWhileThereIsSomethingToCount() async throws {
     let deliveries = KeptDeliveries(interval: .milliseconds(1))
     for _ in 0..<2 {
-      let film = FakeDelivery(PatternSource(length: 8 << 20))
-      let source = DeliveredSource(film, name: "a film", deliveries)
-      _ = try read(source, from: 0, 1000)
+      let (film, source) = try keptFilm(by: deliveries)
       try await eventually { film.state.withLock { $0.stopped } == [1] }
       withExtendedLifetime(source) {}
     }
@@ -154,6 +148,14 @@ import Testing
     let sources = films.map { DeliveredSource($0, name: "a film", capacity: 4096, deliveries) }
     for source in sources { _ = try read(source, from: 0, 10) }
     #expect(films.map { $0.state.withLock { $0.stopped.count } } == [1] + Array(repeating: 0, count: 32))
+  }
+
+  /// A film of which somebody has read the beginning, so that its delivery is kept. It stays as long as the source does.
+  private func keptFilm(by keeper: KeptDeliveries? = nil) throws -> (film: FakeDelivery, source: DeliveredSource) {
+    let film = FakeDelivery(PatternSource(length: 8 << 20))
+    let source = DeliveredSource(film, name: "a film", keeper ?? deliveries)
+    _ = try read(source, from: 0, 1000)
+    return (film, source)
   }
 
   private func read(

@@ -65,16 +65,8 @@ import Testing
 
   /// Another client makes the folder while the chunks are sent.
   @Test func nextcloudKeepsAFolderThatCameLater() async throws {
-    let holder = Monitor<NextcloudPeer?>(nil)
-    let peer = NextcloudPeer { request in
-      if request.method == "PUT", request.path.hasSuffix("/00002") { holder.update { $0 }?.makeFolder("photos") }
-      return nil
-    }
-    holder.update { $0 = peer }
-    defer {
-      holder.update { $0 = nil }
-      peer.stop()
-    }
+    let peer = NextcloudPeer(atChunk: 2) { $0.makeFolder("photos") }
+    defer { peer.stop() }
     var uploader = uploader(peer)
     uploader.partSize = 1
     let error = await #expect(throws: UploadError.self) {

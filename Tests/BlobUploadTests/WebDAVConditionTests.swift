@@ -62,18 +62,8 @@ import Testing
   }
 
   @Test func aFileThatCameBeforeTheChunksAreAssembledIsNotReplaced() async throws {
-    let holder = Monitor<NextcloudPeer?>(nil)
-    let peer = NextcloudPeer(heedsConditions: false) { request in
-      if request.method == "PUT", request.path.hasSuffix("/00003") {
-        holder.update { $0 }?.publish(Self.others, as: "a")
-      }
-      return nil
-    }
-    holder.update { $0 = peer }
-    defer {
-      holder.update { $0 = nil }
-      peer.stop()
-    }
+    let peer = NextcloudPeer(heedsConditions: false, atChunk: 3) { $0.publish(Self.others, as: "a") }
+    defer { peer.stop() }
     var uploader = uploader(peer)
     uploader.partSize = 1
     let error = await #expect(throws: UploadError.self) {

@@ -44,7 +44,7 @@ final class Connection: @unchecked Sendable {
   private var watched: Poller.Interest?
   /// An interim response was sent to find out whether the client is still connected.
   var isProbed = false
-  /// What is noted of the request; nil: none has begun.
+  /// Facts about the current request, for the log and the counters; nil: no request has begun.
   var notes: RequestNotes?
 
   /// When a request is refused, a body of at most this many bytes is read and discarded.

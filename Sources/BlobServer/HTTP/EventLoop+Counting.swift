@@ -1,4 +1,4 @@
-// What connections report for the counters and the log.
+// Connections call these functions, which update the counters and report requests to the log.
 extension EventLoop {
   func received(_ count: Int) { counters.bytesReceived.add(Int64(count)) }
   func requestBegan() { counters.requests.add(1, ordering: .sequentiallyConsistent) }

@@ -130,7 +130,7 @@ import Platform
     /// Writes a new file, which then takes the place of the old one.
     private static func write(_ text: [UInt8], to path: BytePath) throws(ServerError) {
       let new = BytePath(path.bytes + ".new".utf8)
-      // One that a killed process has left.
+      // A process that was killed while it wrote may have left this file.
       _ = new.withCString { unlink($0) }
       let number = new.withCString { openAt(AT_FDCWD, $0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
       if number < 0 { throw failed("write the certificate", new.description) }

@@ -21,11 +21,17 @@ enum FolderJSON {
   }
 
   private static func url(of entry: StoredEntry, in folder: ServedPath, _ service: Service) -> String? {
-    // Without `./`, a name like `a:b` would be parsed as a URL with a scheme. RFC 3986 §4.2.
-    let name = "./" + HTTPURL.encode(entry.name.bytes)
-    if entry.item.isFolder { return name + "/" }
+    if entry.item.isFolder { return entry.reference }
     guard service.options.reading == .files, let path = try? folder.appending(entry.name.bytes) else { return nil }
-    return name + (service.access.ticket(for: path).map { "?ticket=\($0)" } ?? "")
+    return entry.reference + (service.access.ticket(for: path).map { "?ticket=\($0)" } ?? "")
+  }
+}
+
+extension StoredEntry {
+  /// A relative reference to the entry from the URL of its folder. RFC 3986 §4.2.
+  var reference: String {
+    // Without `./`, a name like `a:b` would be parsed as a URL with a scheme.
+    "./" + HTTPURL.encode(name.bytes) + (item.isFolder ? "/" : "")
   }
 }
 

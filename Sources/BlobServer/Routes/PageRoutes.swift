@@ -64,10 +64,9 @@ enum PageRoutes {
     if !path.isRoot { html += "<tr><td><a href=\"../\">../</a></td><td></td></tr>\n" }
     for entry in entries {
       let slash = entry.item.isFolder ? "/" : ""
-      // Without `./`, a name like `a:b` would be parsed as a URL with a scheme. RFC 3986 §4.2.
-      let link = "./" + HTTPURL.encode(entry.name.bytes) + slash
       let size = entry.item.isFolder ? "" : size(entry.item.length)
-      html += "<tr><td><a href=\"\(link)\">\(escape(entry.name.description))\(slash)</a></td><td>\(size)</td></tr>\n"
+      html +=
+        "<tr><td><a href=\"\(entry.reference)\">\(escape(entry.name.description))\(slash)</a></td><td>\(size)</td></tr>\n"
     }
     html += "</table>\n"
     if let next = list.next {

@@ -82,7 +82,7 @@ struct ServeCommand: Command {
     signsItself = arguments.value("tls") != nil
     options.maxSize = try arguments.parsed("max-size", wanted: "a size above 0, like 8G", Self.limit)
     options.maxTotal = try arguments.parsed("max-total", wanted: "a size above 0, like 100G", Self.limit)
-    if let expire = try arguments.parsed("expire", wanted: "a duration of 1s or more, like 7d", Self.expiry) {
+    if let expire = try arguments.parsed("expire", wanted: "a duration of 1s or more, like 7d", Quantity.secondOrMore) {
       options.expire = expire
     }
     if let most = try arguments.count("max-unfinished", 1...Int.max) { options.maxUnfinished = most }
@@ -110,11 +110,6 @@ struct ServeCommand: Command {
     self.listen = listen
     isQuiet = arguments.flag("quiet")
     style = arguments.flag("json") ? .json : isQuiet || share == nil ? .silent : .person
-  }
-
-  /// Uploads that expire at once could not be continued.
-  private static func expiry(_ text: String) -> Duration? {
-    Quantity.duration(text).flatMap { $0 < .seconds(1) ? nil : $0 }
   }
 
   /// Bytes; nil also for 0, which would accept only empty files: `--read-only` exists for that.

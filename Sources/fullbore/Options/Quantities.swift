@@ -46,6 +46,9 @@ enum Quantity {
     return .milliseconds(total)
   }
 
+  /// Like `duration`; nil also for less than a second, in which `serve` could receive nothing.
+  static func secondOrMore(_ text: String) -> Duration? { duration(text).flatMap { $0 < .seconds(1) ? nil : $0 } }
+
   private static func unit(_ name: Substring) -> Int64? {
     let letters = Array("KMGTP")
     guard let first = name.first else { return 1 }

@@ -1,16 +1,12 @@
 import BlobHTTP
-import Platform
+import Blobs
 
 /// A point in time as text, in UTC.
 struct Timestamp {
   /// Nanoseconds since 1970.
   let nanoseconds: Int64
 
-  static var now: Timestamp {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Timestamp(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
-  }
+  static var now: Timestamp { Timestamp(nanoseconds: FileStamp.now) }
 
   /// `2026-11-27T04:31:56.123Z`. RFC 3339.
   var iso: String {

@@ -32,9 +32,7 @@ struct ShareOptions: Sendable {
     if arguments.flag("read-only"), !arguments.flag("download") {
       throw UsageError("--share --read-only needs --download: otherwise nothing could be sent nor fetched")
     }
-    period = try arguments.parsed("for", wanted: "a duration of 1s or more, like 2h") {
-      Quantity.duration($0).flatMap { $0 < .seconds(1) ? nil : $0 }
-    }
+    period = try arguments.parsed("for", wanted: "a duration of 1s or more, like 2h", Quantity.secondOrMore)
     endsAfterVisit = arguments.flag("once")
     if !isReceiveOnly { options.reading = arguments.flag("download") ? .files : .names }
   }

@@ -28,6 +28,23 @@ public final class NextcloudPeer: ProtocolPeer {
     }
   }
 
+  /// Calls `change` with the server when a chunk with this number arrives, as if another client changed its files then.
+  public convenience init(
+    heedsConditions: Bool = true, atChunk number: Int, _ change: @escaping @Sendable (NextcloudPeer) -> Void
+  ) {
+    let holder = Monitor(Holder())
+    self.init(heedsConditions: heedsConditions) { request in
+      guard request.method == "PUT", request.path.hasSuffix("/0000\(number)") else { return nil }
+      if let peer = holder.update({ $0.peer }) { change(peer) }
+      return nil
+    }
+    holder.update { $0.peer = self }
+  }
+
+  private struct Holder {
+    weak var peer: NextcloudPeer?
+  }
+
   public var endpoint: HTTPURL { peer.url.resolve(Self.root + "/")! }
   public func contents(of name: BytePath) -> [UInt8]? { store.files[name] }
   /// Stores a file as another client would.

@@ -53,8 +53,8 @@ extension DavPlace {
 
 /// Whether a server implements `Overwrite: F`. A server that ignores it replaces the file under the name.
 ///
-/// Until this is known, each name is queried first (HEAD, or PROPFIND if the file may be replaced). A trial finds it out; it takes five small requests, and
-/// starts once as many names were queried as it costs.
+/// Until this is known, each name is queried first (HEAD, or PROPFIND if the file may be replaced). A trial finds it out;
+/// it takes five small requests, and starts once as many names were queried as it costs.
 final class DavConditions: Sendable {
   private struct State {
     var questions = 0
