@@ -77,8 +77,10 @@ package enum Socket {
   /// Whether all sent bytes were acknowledged. Also false if the system does not report it.
   package static func isQuiet(_ socket: Int32) -> Bool { unacknowledged(socket) == 0 }
 
-  /// Whether sent bytes were not acknowledged yet. Also false if the system does not report it.
-  package static func hasUnacknowledged(_ socket: Int32) -> Bool { unacknowledged(socket) ?? 0 > 0 }
+  /// Whether sent bytes were not acknowledged yet, besides the last `count`. Also false if the system does not report it.
+  package static func hasUnacknowledged(_ socket: Int32, besides count: Int = 0) -> Bool {
+    unacknowledged(socket) ?? 0 > count
+  }
 
   /// The number of sent bytes that were not acknowledged yet; nil if the system does not report it.
   private static func unacknowledged(_ socket: Int32) -> Int32? {

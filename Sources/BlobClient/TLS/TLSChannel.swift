@@ -25,6 +25,8 @@ final class TLSChannel {
   /// Encrypted bytes that the socket has not accepted yet.
   var pending: Int { gathered.count }
   var isOpen: Bool { ssl != nil && !hasEnded }
+  /// The number of bytes that OpenSSL itself has sent since the last byte of a request, as when the server asks for new keys.
+  private(set) var replied = 0
   /// The connection has failed, and was not closed in an orderly way.
   private(set) var wasReset = false
 
@@ -95,6 +97,7 @@ final class TLSChannel {
   func seal(_ bytes: UnsafeRawBufferPointer) -> Int {
     guard let ssl, isOpen else { return 0 }
     isSending = true
+    replied = 0
     reserve(bytes.count + (bytes.count >> 14 + 1) * Self.mostAround)
     ERR_clear_error()
     var done = 0
@@ -153,6 +156,7 @@ final class TLSChannel {
   /// body. false: not everything could be sent.
   private func hasReplied() -> Bool {
     if isSending || pending == 0 { return true }
+    replied += pending
     if case .moved = flush() { return true }
     return false
   }

@@ -16,6 +16,13 @@ enum Connection {
     }
   }
 
+  /// Whether the peer has not acknowledged the whole request yet. Also false if the system does not report it. What TLS has
+  /// sent by itself since then does not count; of TLS that libcurl does, this is not known.
+  var hasUnacknowledgedRequest: Bool {
+    if case .sealed(let channel) = self { return Socket.hasUnacknowledged(socket, besides: channel.replied) }
+    return Socket.hasUnacknowledged(socket)
+  }
+
   /// Sends nothing more, not even TLS's `close_notify`.
   func close() {
     switch self {

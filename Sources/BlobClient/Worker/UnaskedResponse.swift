@@ -22,7 +22,7 @@ extension ConnectionWorker {
   /// response acknowledges the request that it responds to, so the response belongs to an earlier request, or the server
   /// does not have the body. A connection through a proxy acknowledges what the proxy has received.
   func checkHasArrived(_ talk: HTTP1Exchange, _ head: HTTPHead, _ transfer: Transfer) throws(TransportError) {
-    guard transfer.job.body != nil, 200..<300 ~= head.status, Socket.hasUnacknowledged(talk.wire.socket) else { return }
+    guard transfer.job.body != nil, 200..<300 ~= head.status, talk.wire.hasUnacknowledgedRequest else { return }
     noteEarlySuccess(talk, transfer)
     throw TransportError(
       .broken,
