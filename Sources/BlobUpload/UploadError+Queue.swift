@@ -10,9 +10,3 @@ extension UploadError {
   /// No other item can succeed after this error.
   var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }
 }
-
-extension Journal {
-  func flushed() throws(UploadError) {
-    do { try flush() } catch { throw UploadError(journal: error) }
-  }
-}

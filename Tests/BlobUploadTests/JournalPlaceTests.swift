@@ -169,7 +169,7 @@ extension JournalTests {
       let journal = try await folder.open()
       _ = try await journal.claim(intent("/x/a.jpg"))
       let database = try Database(folder.path)
-      for sql in [JournalStore.doneAtURLs, JournalStore.claimedAtURL] {
+      for sql in [ReplacedUploads.doneAtURLs, ReplacedUploads.claimedAtURL] {
         let explain = try database.prepare("EXPLAIN QUERY PLAN \(sql)")
         var steps: [String] = []
         while try explain.step() { steps.append(explain.text(3) ?? "") }

@@ -32,16 +32,6 @@ struct JournalNote: Sendable {
   }
 }
 
-// Notes about uploads that were done, and that the server is asked about.
-extension Journal {
-  /// The success of an upload that is done may have been the response to another request. The entry is claimed and no
-  /// longer done: if this process is killed now, the next run asks the server, or sends the file again. Written at once.
-  nonisolated func doubted(_ id: Int64) { note(id, .doubted) }
-
-  /// The server still has the upload of a superseded or doubted entry, which becomes done again. Written within 250 ms.
-  nonisolated func kept(_ id: Int64) { note(id, .kept) }
-}
-
 /// Notes that wait for the writer, in their order of arrival.
 final class JournalNotes: Sendable {
   /// How long a note may wait. A shorter delay compares as less.

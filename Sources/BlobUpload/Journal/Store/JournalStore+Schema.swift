@@ -16,16 +16,16 @@ extension JournalStore {
       if found < 6 { try database.execute(Self.widthSchema) }
       if found < 7 { try database.execute(Self.listingSchema) }
       if found < 8 { try database.execute(Self.sentLengthSchema) }
-      if found < 10 { try database.execute(Self.jobSchema) }
-      if found > 0, found < 7 { try removeQueries() }
-      if found > 0, found < 9 { try normalizePlaces() }
+      if found < 10 { try database.execute(JobTable.schema) }
+      if found > 0, found < 7 { try destinations.removeQueries() }
+      if found > 0, found < 9 { try PlaceMigration(uploads, replaced).run() }
     }
   }
 
   // `location`: NULL is unknown, '' is the same as `target`. States as in `JournalEntry.State`; 2 is done. Ids are
   // never reused: a late note about a removed entry, or from a process that was assumed dead, must not change another
   // row. `removed` holds the highest removed id for this purpose; AUTOINCREMENT would cost 1 us per upload. `finished`
-  // counts the rows that are done, so that a summary reads only the others. `settle` updates it: triggers on `upload`
+  // counts the rows that are done, so that a summary reads only the others. `UploadTable.settle` updates it: triggers on `upload`
   // would double the cost of an update.
   private static let schema = """
     CREATE TABLE process(

@@ -1,7 +1,26 @@
 import BlobSQLite
 import Blobs
 
-extension JournalStore {
+/// The table `sent`: how far the runs of unfinished uploads have sent bytes, with checksums. A run that is under way has
+/// its record in the `SentLog` of its process.
+final class SentTable {
+  private let database: Database
+  private let owners: OwnerTable
+  /// The record of this process.
+  let log: SentLog
+  /// Ranges in progress by owner, as read in the current operation.
+  private var underWay: [Int64: [Int64: SentRange]] = [:]
+
+  init(_ database: Database, _ owners: OwnerTable, _ log: SentLog) {
+    (self.database, self.owners, self.log) = (database, owners, log)
+  }
+
+  /// Called at the start of an operation, which reads the record of each owner only once.
+  func forgetLookups() {
+    underWay = [:]
+    owners.forgetLookups()
+  }
+
   /// Must be called inside a transaction, before the claim ends. Moves this process's record of an upload in progress
   /// into the journal. An upload that did not succeed and has no session starts again, so its record is dropped.
   func keepSent(_ upload: Int64, _ me: Int64, hasSucceeded: Bool = false) throws(SQLiteError) {
@@ -14,7 +33,9 @@ extension JournalStore {
   func keep(
     _ range: SentRange, of upload: Int64, sentBy owner: Int64, hasSucceeded: Bool = false
   ) throws(SQLiteError) {
-    guard let row = try glance(upload), row.hasSession || hasSucceeded, row.owner == owner else { return }
+    guard let row = try UploadFacts(of: upload, in: database), row.hasSession || hasSucceeded, row.owner == owner else {
+      return
+    }
     // A range without a checksum only says how far bytes were sent, including those of an earlier request.
     let insert =
       range.key == SentRange.noKey
@@ -59,7 +80,7 @@ extension JournalStore {
     _ upload: Int64, _ ranges: [SentRange], acknowledged: Int64, underWayBy owner: Int64?
   ) throws(SQLiteError) -> Int64? {
     // The owner has died, and its claims were not released yet.
-    if let owner, try liveOwner(owner) == nil { return nil }
+    if let owner, try owners.live(owner) == nil { return nil }
     let select = try database.statement("SELECT 1 FROM sent WHERE upload = ?1 AND start = ?2")
     try select.bind(1, upload)
     try select.bind(2, Self.unknownStart)
@@ -82,8 +103,8 @@ extension JournalStore {
           start: select.int(0), end: select.int(1), key: select.blob(2) ?? [], value: select.blob(3) ?? []))
     }
     guard let owner else { return ranges }
-    if logs[owner] == nil { logs[owner] = log.ranges(of: owner) }
-    if let range = logs[owner]?[upload] { ranges.append(range) }
+    if underWay[owner] == nil { underWay[owner] = log.ranges(of: owner) }
+    if let range = underWay[owner]?[upload] { ranges.append(range) }
     return ranges
   }
 }

@@ -1,43 +1,5 @@
-import BlobSQLite
 import Blobs
 import Platform
-
-extension Journal {
-  /// Like `init`, but moves a damaged journal aside and creates a new one. Returns the new path of the damaged file;
-  /// nil: the journal was sound.
-  ///
-  /// The new journal knows nothing of the earlier uploads: files are sent again, and a server that has them compares. A
-  /// file that is not an SQLite database is moved only if its name ends in `.sqlite`; otherwise the error is thrown.
-  public static func opened(
-    at path: BytePath, as mark: ProcessIdentity = .current
-  ) async throws(JournalError) -> (journal: Journal, damaged: BytePath?) {
-    var kept: BytePath?
-    while true {
-      let found = FileIdentity(path)
-      do {
-        return (try await Journal(at: path, as: mark), kept)
-      } catch {
-        // Another process has created a new journal, or has moved the damaged one.
-        if FileIdentity(path) != found { continue }
-        if !error.isDamaged || kept != nil { throw error }
-        kept = inOpeningTurn(at: path) { mayBeMoved(path, found) ? keepAside(path, found) : nil }
-        if kept == nil, FileIdentity(path) == found { throw error }
-      }
-    }
-  }
-
-  /// Whether `opened(at:)` moves the damaged journal at `path` aside: false if the file may be something else.
-  public static func isKeptAside(at path: BytePath) -> Bool {
-    inOpeningTurn(at: path) { mayBeMoved(path, FileIdentity(path)) }
-  }
-
-  /// Closes the journal after an error with `isDamaged`, and moves its files aside; the next process that opens it
-  /// creates a new one. nil: the file stays, because it could not be moved or was replaced meanwhile.
-  public func keptAside() -> BytePath? {
-    close()
-    return inOpeningTurn(at: path) { keepAside(path, identity) }
-  }
-}
 
 /// Identifies a file by device and inode, independent of its name.
 struct FileIdentity: Sendable, Hashable {
@@ -56,7 +18,7 @@ struct FileIdentity: Sendable, Hashable {
 ///
 /// Must be called while the opening lock is held, and only for the file that was `found`: if another journal of this
 /// process were already open at this path, opening and closing the file here would release that journal's POSIX locks.
-private func mayBeMoved(_ path: BytePath, _ found: FileIdentity?) -> Bool {
+func mayBeMoved(_ path: BytePath, _ found: FileIdentity?) -> Bool {
   guard let found, FileIdentity(path) == found else { return false }
   if path.bytes.suffix(7) == Array(".sqlite".utf8)[...] { return true }
   let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
@@ -68,7 +30,7 @@ private func mayBeMoved(_ path: BytePath, _ found: FileIdentity?) -> Bool {
 
 /// Moves the file and SQLite's auxiliary files to names with the date, if the file is still the one that was `found`:
 /// another process may have moved it first. Existing files are not overwritten. nil: this call did not move it.
-private func keepAside(_ path: BytePath, _ found: FileIdentity?) -> BytePath? {
+func keepAside(_ path: BytePath, _ found: FileIdentity?) -> BytePath? {
   guard let found, FileIdentity(path) == found else { return nil }
   let aside = BytePath(path.bytes + Array(".damaged-\(timestamp())".utf8))
   // The log moves first: SQLite would apply its pages to a new file with the old name.

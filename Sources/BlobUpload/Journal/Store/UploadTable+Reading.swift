@@ -1,40 +1,7 @@
 import BlobSQLite
 import Blobs
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
-extension JournalStore {
-  func destinationID(_ destination: JournalDestination) throws(SQLiteError) -> Int64 {
-    let text = json(destination)
-    return try transaction { () throws(SQLiteError) in
-      let select = try database.statement("SELECT id FROM destination WHERE json = ?1")
-      try select.bind(1, text)
-      if let id = try select.first({ $0.int(0) }) { return id }
-      if let id = try adopt(destination, text) { return id }
-      let insert = try database.statement("INSERT INTO destination(json) VALUES(?1)")
-      try insert.bind(1, text)
-      try insert.run()
-      let id = database.lastInsertedID
-      try takeOverForms(of: destination, id)
-      return id
-    }
-  }
-
-  func destination(_ id: Int64) throws(SQLiteError) -> JournalDestination {
-    if let known = destinations[id] { return known }
-    let select = try database.statement("SELECT json FROM destination WHERE id = ?1")
-    try select.bind(1, id)
-    guard let text = try select.first({ $0.text(0) }), let text, let found: JournalDestination = value(text) else {
-      throw SQLiteError("read destination \(id)", database.path, code: 11, "it is missing or cannot be understood")
-    }
-    destinations[id] = found
-    return found
-  }
-
+extension UploadTable {
   // The columns must be in the order that `entry(row:)` expects.
   func entry(id: Int64) throws(SQLiteError) -> JournalEntry? {
     let select = try database.statement(
@@ -69,7 +36,6 @@ extension JournalStore {
   func unfinished(
     after id: Int64, _ limit: Int, _ destinations: Set<Int64>?
   ) throws(SQLiteError) -> [JournalEntry] {
-    try buryDead()
     return try page(
       database.statement(
         """
@@ -138,37 +104,16 @@ extension JournalStore {
     while try select.step() {
       sums.append(
         JournalSummary(
-          destinationID: select.int(0), destination: try destination(select.int(0)), state: state(select, 1),
+          destinationID: select.int(0), destination: try destinations.destination(select.int(0)),
+          state: state(select, 1),
           count: Int(select.int(2)), bytes: select.int(3), acknowledged: select.int(4)))
     }
     return sums
   }
 
-  func remove(_ ids: [Int64]) throws(SQLiteError) {
-    try transaction { () throws(SQLiteError) in
-      for id in ids {
-        if let row = try glance(id) { try remove(id, row) }
-      }
-    }
-  }
-
-  /// Must be called inside a transaction.
-  func remove(_ id: Int64, _ row: UploadRowFacts) throws(SQLiteError) {
-    if row.isDone { uncount(row.destination, row.bytes) }
-    try removeTraces(id)
-    try run("DELETE FROM upload WHERE id = ?1", with: id)
-    try run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
-  }
-
-  func run(_ text: StaticString, with number: Int64) throws(SQLiteError) {
-    let statement = try database.statement(text)
-    try statement.bind(1, number)
-    try statement.run()
-  }
-
   private func entries(_ select: Statement) throws(SQLiteError) -> [JournalEntry] {
     defer { select.reset() }
-    forgetLookups()
+    sent.forgetLookups()
     var entries: [JournalEntry] = []
     while try select.step() { entries.append(try entry(row: select)) }
     return entries
@@ -182,8 +127,8 @@ extension JournalStore {
     let (target, recipient) = JournalIntent.parts(ofKey: key)
     let location = row.text(15)
     // A session that cannot be decoded is ignored: the upload starts again, and the server expires the old session.
-    let session: UploadSession? = row.text(17).flatMap { value($0) }
-    let sent = session == nil ? [] : try ranges(row.int(0), underWayBy: row.intOrNil(3))
+    let session: UploadSession? = row.text(17).flatMap { JSONColumn.decode($0) }
+    let ranges = session == nil ? [] : try sent.ranges(row.int(0), underWayBy: row.intOrNil(3))
     return JournalEntry(
       id: row.int(0),
       intent: JournalIntent(
@@ -192,14 +137,15 @@ extension JournalStore {
         length: row.intOrNil(4),
         validator: row.text(12).map { Validator(version: $0, instance: row.text(13) ?? "") },
         contentType: row.text(14) ?? "", partSize: row.intOrNil(6)),
-      destination: try destination(row.int(1)), destinationID: row.int(1), state: state(row, 2), session: session,
+      destination: try destinations.destination(row.int(1)), destinationID: row.int(1), state: state(row, 2),
+      session: session,
       receipts: session == nil ? [] : try receipts(row.int(0)),
-      sent: sent,
+      sent: ranges,
       sentLimit: session == nil
-        ? 0 : try sentLimit(row.int(0), sent, acknowledged: row.int(5), underWayBy: row.intOrNil(3)),
+        ? 0 : try sent.sentLimit(row.int(0), ranges, acknowledged: row.int(5), underWayBy: row.intOrNil(3)),
       acknowledged: row.int(5),
       location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
-      owner: row.isNull(3) ? nil : try liveOwner(row.int(3)),
+      owner: row.isNull(3) ? nil : try owners.live(row.int(3)),
       sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18), isLeftover: isLeftover,
       isSuperseded: state(row, 2) == .refused && location != nil)
   }
@@ -212,7 +158,8 @@ extension JournalStore {
     var receipts: [PartReceipt] = []
     while try select.step() {
       // A part whose state cannot be decoded is skipped, and so sent again.
-      guard let state: [String: String] = select.isNull(3) ? [:] : select.text(3).flatMap({ value($0) }) else {
+      guard let state: [String: String] = select.isNull(3) ? [:] : select.text(3).flatMap({ JSONColumn.decode($0) })
+      else {
         continue
       }
       let (number, start, held) = (select.int(0), select.int(1), select.int(2))
@@ -227,16 +174,63 @@ extension JournalStore {
     JournalEntry.State(rawValue: Int(row.int(column))) ?? .failed
   }
 
-  /// Equal values give the same text.
-  func json(_ value: some Encodable) -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Strings, numbers and dictionaries of them can always be encoded.
-    return String(decoding: try! encoder.encode(value), as: UTF8.self)
+  /// Unclaimed leftover rows of a destination.
+  func leftovers(at destination: Int64) throws(SQLiteError) -> [Int64] {
+    let select = try database.statement(
+      """
+      SELECT id FROM upload INDEXED BY unfinished
+      WHERE state <> 2 AND state = 4 AND owner IS NULL AND destination = ?1 AND target LIKE '%#left-' || id
+      """)
+    defer { select.reset() }
+    try select.bind(1, destination)
+    var ids: [Int64] = []
+    while try select.step() { ids.append(select.int(0)) }
+    return ids
   }
 
-  func value<Value: Decodable>(_ text: String) -> Value? {
-    // nil for invalid text; the callers decide what to do.
-    try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
+  func uploads(to destination: Int64, where isMeant: (JournalUpload) -> Bool) throws(SQLiteError) -> [JournalUpload] {
+    let select = try database.statement("SELECT target, source, path FROM upload WHERE destination = ?1")
+    defer { select.reset() }
+    try select.bind(1, destination)
+    var found: [JournalUpload] = []
+    while try select.step() {
+      let upload = JournalUpload(
+        target: JournalIntent.parts(ofKey: select.text(0) ?? "").target, source: BytePath(select.blob(1) ?? []),
+        path: BytePath(select.blob(2) ?? []))
+      if isMeant(upload) { found.append(upload) }
+    }
+    return found
+  }
+
+  func history(
+    ofNamesBeginning prefix: [UInt8], _ destination: Int64
+  ) throws(SQLiteError) -> SourceHistory {
+    var history = SourceHistory(hasSent: false, unfinished: 0)
+    guard let last = prefix.last, last < .max else { return history }
+    // The upper bound of all names with this prefix: the prefix with its last character replaced by the next one.
+    let end = Array(prefix.dropLast()) + [last + 1]
+    for id in try destinations.ids(at: destinations.destination(destination).place) {
+      let unfinished = try database.statement(
+        """
+        SELECT count(*) FROM upload INDEXED BY unfinished
+        WHERE state <> 2 AND destination = ?3 AND source >= ?1 AND source < ?2 AND target NOT LIKE '%#left-' || id
+          AND NOT (state = 4 AND location IS NOT NULL)
+        """)
+      history.unfinished += Int(clamping: try first(unfinished, prefix, end, id) ?? 0)
+      if history.hasSent { continue }
+      let done = try database.statement(
+        "SELECT 1 FROM upload WHERE state = 2 AND destination = ?3 AND source >= ?1 AND source < ?2 LIMIT 1")
+      history.hasSent = try first(done, prefix, end, id) != nil
+    }
+    return history
+  }
+
+  private func first(
+    _ select: Statement, _ prefix: [UInt8], _ end: [UInt8], _ destination: Int64
+  ) throws(SQLiteError) -> Int64? {
+    try select.bind(1, prefix)
+    try select.bind(2, end)
+    try select.bind(3, destination)
+    return try select.first { $0.int(0) }
   }
 }

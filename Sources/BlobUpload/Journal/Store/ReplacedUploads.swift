@@ -9,7 +9,14 @@ import BlobSQLite
 ///
 /// The keys of all uploads to one place begin with the same URL: see `JournalIntent.key`. A form has a place only if it
 /// asks the server to replace files: otherwise the receiver may keep two files of one name.
-extension JournalStore {
+final class ReplacedUploads {
+  private let uploads: UploadTable
+  private let database: Database
+  /// The targets of this journal's new entries.
+  var targets = ClaimedTargets()
+
+  init(_ uploads: UploadTable) { (self.uploads, database) = (uploads, uploads.database) }
+
   /// Selects entries that are done and have the same URL in their key as one of the entries `?1...?2`. Entries for the
   /// same version of the same source are excluded: their bytes are still at that place.
   ///
@@ -49,13 +56,13 @@ extension JournalStore {
 
   /// Must be called inside a transaction. The upload is no longer done, because its place may have other bytes.
   func forgetReplaced(_ id: Int64) throws(SQLiteError) {
-    guard let row = try glance(id) else { return }
-    if row.hasOwnURL { try supersede(id, row) } else { try remove(id, row) }
+    guard let row = try UploadFacts(of: id, in: database) else { return }
+    if row.hasOwnURL { try supersede(id, row) } else { try uploads.remove(id, row) }
   }
 
   /// A row in state `refused` has a location only if it was superseded.
-  private func supersede(_ id: Int64, _ row: UploadRowFacts) throws(SQLiteError) {
-    uncount(row.destination, row.bytes)
+  private func supersede(_ id: Int64, _ row: UploadFacts) throws(SQLiteError) {
+    uploads.uncount(row.destination, row.bytes)
     let mark = try database.statement("UPDATE upload SET state = 4, error = ?2 WHERE id = ?1")
     try mark.bind(1, id)
     try mark.bind(2, "another source was later sent under this name")
@@ -63,9 +70,9 @@ extension JournalStore {
   }
 
   /// Marks a row that is done like a superseded one, and claims it: the server is asked whether it has the upload.
-  func doubt(_ id: Int64, _ row: UploadRowFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+  func doubt(_ id: Int64, _ row: UploadFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
     guard row.isDone else { return }
-    uncount(row.destination, row.bytes)
+    uploads.uncount(row.destination, row.bytes)
     let doubt = try database.statement(
       "UPDATE upload SET state = 4, sent_length = length, owner = ?3, error = ?4, updated = ?2 WHERE id = ?1")
     try doubt.bind(1, id)
@@ -76,14 +83,14 @@ extension JournalStore {
   }
 
   /// Marks a superseded row, or one that was doubted, as done again: the server still has its upload.
-  func reinstate(_ id: Int64, _ row: UploadRowFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+  func reinstate(_ id: Int64, _ row: UploadFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
     guard row.isSuperseded || row.owner == me else { return }
     let done = try database.statement(
       "UPDATE upload SET state = 2, owner = NULL, error = NULL, updated = ?2 WHERE id = ?1 AND state = 4")
     try done.bind(1, id)
     try done.bind(2, now)
     try done.run()
-    if database.changes == 1 { count(row.destination, row.bytes) }
+    if database.changes == 1 { uploads.count(row.destination, row.bytes) }
   }
 
   /// Must be called inside a transaction, after claims for a destination. Uploads that may replace a file may do so
@@ -92,7 +99,7 @@ extension JournalStore {
   func forgetReplaced(
     by claims: some Sequence<(JournalClaim, JournalIntent)>, at destination: Int64, replacesGrown: Bool
   ) throws(SQLiteError) {
-    let overwrites = try self.destination(destination).overwrite
+    let overwrites = try uploads.destinations.destination(destination).overwrite
     guard overwrites || replacesGrown else { return }
     var ids: [Int64] = []
     for (claim, intent) in claims {
@@ -124,15 +131,8 @@ extension JournalStore {
   func otherSenders(to intents: [JournalIntent], _ destination: Int64, _ me: Int64) throws(SQLiteError)
     -> [ProcessIdentity?]
   {
-    var others: [Int64] = []
-    do {
-      let select = try database.statement("SELECT id FROM process WHERE id <> ?1")
-      defer { select.reset() }
-      try select.bind(1, me)
-      while try select.step() { others.append(select.int(0)) }
-    }
     var live: [Int64: ProcessIdentity] = [:]
-    for id in others { live[id] = try liveOwner(id) }
+    for id in try uploads.owners.others() { live[id] = try uploads.owners.live(id) }
     if live.isEmpty { return [] }
     var senders: [ProcessIdentity?] = []
     for intent in intents {
@@ -154,12 +154,22 @@ extension JournalStore {
   private typealias Place = (key: String, destination: Int64)
 
   private func isSamePlace(_ one: Place, _ other: Place) throws(SQLiteError) -> Bool {
-    let destinations = [try destination(one.destination), try destination(other.destination)]
+    let destinations = try [one, other].map { place throws(SQLiteError) in
+      try uploads.destinations.destination(place.destination)
+    }
     if destinations.contains(where: { $0.protocolName == FormPost().name }) {
       return one.key == other.key && destinations.contains(where: \.overwrite)
     }
     func url(_ place: Place) -> Substring.UTF8View { place.key.utf8.prefix { $0 != UInt8(ascii: "#") } }
     return url(one).elementsEqual(url(other))
+  }
+
+  /// Whether other sources may have been sent to the places of these new entries.
+  func mayReplace(_ ids: some Sequence<Int64>) throws(SQLiteError) -> Bool {
+    let isShared = targets.mayBeShared(ids)
+    if !targets.areAll || isShared { return true }
+    if try uploads.owners.latest() != uploads.owners.id { targets.areAll = false }
+    return !targets.areAll
   }
 }
 
@@ -191,17 +201,5 @@ struct ClaimedTargets {
   mutating func mayBeShared(_ ids: some Sequence<Int64>) -> Bool {
     if shared.isEmpty { return false }
     return ids.reduce(false) { (shared.remove($1) != nil) || $0 }
-  }
-}
-
-extension JournalStore {
-  /// Whether other sources may have been sent to the places of these new entries.
-  func mayReplace(_ ids: some Sequence<Int64>) throws(SQLiteError) -> Bool {
-    let isShared = targets.mayBeShared(ids)
-    if !targets.areAll || isShared { return true }
-    // Process ids in this table are never reused.
-    let latest = try database.statement("SELECT seq FROM sqlite_sequence WHERE name = 'process'").first { $0.int(0) }
-    if latest != ownerID { targets.areAll = false }
-    return !targets.areAll
   }
 }

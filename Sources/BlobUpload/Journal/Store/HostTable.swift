@@ -1,7 +1,10 @@
 import BlobHTTP
 import BlobSQLite
 
-extension JournalStore {
+/// What was learned about hosts, or the proxies before them: in the tables `host`, `override` and `width`.
+struct HostTable {
+  let database: Database
+
   /// Seconds after which what was learned about a host is ignored.
   private static let patience: Int64 = 30 * 86_400
 
@@ -13,7 +16,7 @@ extension JournalStore {
   }
 
   func keepLargestBody(_ bytes: Int64, at origin: String) throws(SQLiteError) {
-    try transaction { () throws(SQLiteError) in
+    try database.transaction { () throws(SQLiteError) in
       let insert = try database.statement("INSERT OR REPLACE INTO host(origin, largest_body, noted) VALUES(?1, ?2, ?3)")
       try insert.bind(1, origin)
       try insert.bind(2, bytes)
@@ -30,7 +33,7 @@ extension JournalStore {
   }
 
   func keepOverride(_ isNeeded: Bool, at origin: String) throws(SQLiteError) {
-    try transaction { () throws(SQLiteError) in
+    try database.transaction { () throws(SQLiteError) in
       let delete = try database.statement("DELETE FROM override WHERE origin = ?1")
       try delete.bind(1, origin)
       try delete.run()
@@ -50,7 +53,7 @@ extension JournalStore {
   }
 
   func keepWidth(_ width: LearnedConcurrency, at origin: String) throws(SQLiteError) {
-    try transaction { () throws(SQLiteError) in
+    try database.transaction { () throws(SQLiteError) in
       let insert = try database.statement(
         "INSERT OR REPLACE INTO width(origin, lanes, refused, noted) VALUES(?1, ?2, ?3, ?4)")
       try insert.bind(1, origin)

@@ -4,19 +4,25 @@ import Blobs
 /// Rows of databases with names: a row that got another number, as by `REPLACE INTO`, is another source in the journal,
 /// and goes to the same place. Once it was sent, an unfinished upload under the old number would only fail: no row has
 /// that number and that name.
-extension JournalStore {
-  /// Call this for all entries that are claimed, so that only a push of a database pays for `giveUpOtherNumbers`.
-  func noteNamedRows(_ sources: some Sequence<BytePath>) {
-    if !claimsNamedRows { claimsNamedRows = sources.contains { SQLiteBlobTable.withoutNumber($0) != nil } }
+final class NamedRows {
+  private let uploads: UploadTable
+  /// This journal has claimed rows of a database that have names.
+  private var areClaimed = false
+
+  init(_ uploads: UploadTable) { self.uploads = uploads }
+
+  /// Called for all entries that are claimed, so that only a push of a database pays for `giveUpOthers`.
+  func note(_ sources: some Sequence<BytePath>) {
+    if !areClaimed { areClaimed = sources.contains { SQLiteBlobTable.withoutNumber($0) != nil } }
   }
 
   /// Must be called inside a transaction. The upload `id` is done: unfinished uploads of the same row under other numbers
   /// are given up, unless a live process has claimed them. What the server has of them is deleted as other leftovers.
-  func giveUpOtherNumbers(of id: Int64) throws(SQLiteError) {
-    if !claimsNamedRows { return }
+  func giveUpOthers(of id: Int64) throws(SQLiteError) {
+    if !areClaimed { return }
     var others: [(id: Int64, key: String)] = []
     do {
-      let select = try database.statement(
+      let select = try uploads.database.statement(
         """
         SELECT other.id, other.target, other.owner, other.source, new.source
         FROM upload AS new CROSS JOIN upload AS other INDEXED BY sqlite_autoindex_upload_1 ON other.target = new.target
@@ -27,10 +33,10 @@ extension JournalStore {
       while try select.step() {
         let row = SQLiteBlobTable.withoutNumber(BytePath(select.blob(4) ?? []))
         if row == nil || SQLiteBlobTable.withoutNumber(BytePath(select.blob(3) ?? [])) != row { continue }
-        if let owner = select.intOrNil(2), try liveOwner(owner) != nil { continue }
+        if let owner = select.intOrNil(2), try uploads.owners.live(owner) != nil { continue }
         others.append((select.int(0), select.text(1) ?? ""))
       }
     }
-    for other in others { try giveUp(other.id, other.key) }
+    for other in others { try uploads.giveUp(other.id, other.key) }
   }
 }

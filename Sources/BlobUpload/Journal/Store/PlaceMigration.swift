@@ -2,18 +2,26 @@ import BlobHTTP
 import BlobSQLite
 
 /// Journals before version 9 contain URLs as the user wrote them, so that one place could have several keys.
-extension JournalStore {
+struct PlaceMigration {
+  private let uploads: UploadTable
+  private let replaced: ReplacedUploads
+  private let database: Database
+
+  init(_ uploads: UploadTable, _ replaced: ReplacedUploads) {
+    (self.uploads, self.replaced, database) = (uploads, replaced, uploads.database)
+  }
+
   /// Must be called inside a transaction. Gives every entry the key of its place.
   ///
   /// If two entries of one source then have the same key, the older one is given up. If several sources were sent to one
   /// place, the place has the bytes of the last one, so the others are no longer done.
-  func normalizePlaces() throws(SQLiteError) {
+  func run() throws(SQLiteError) {
     var places: Set<String> = []
-    for (id, text) in try destinationTexts() {
+    for (id, text) in try uploads.destinations.texts() {
       // A key begins with the endpoint, and what follows that has always been in normal form.
-      guard let old: JournalDestination = value(text), old.place != old.endpoint else { continue }
+      guard let old: JournalDestination = JSONColumn.decode(text), old.place != old.endpoint else { continue }
       let new = old.withNormalPath
-      if new != old { try replace(id, with: json(new)) }
+      if new != old { try uploads.destinations.replace(id, with: new) }
       for (entry, key) in try keys(at: id) {
         var (url, rest) = (key.prefix { $0 != "#" }, key.drop { $0 != "#" })
         if let before = old.recipient, let after = new.recipient, rest.dropFirst().hasPrefix(before) {
@@ -29,15 +37,16 @@ extension JournalStore {
       let done = entries.filter { $0.state == 2 }
       if done.count > 1, done[0].updated == done[1].updated {
         // Either of them may be the last.
-        for entry in done { try forgetReplaced(entry.id) }
+        for entry in done { try replaced.forgetReplaced(entry.id) }
       } else if let last = done.first {
-        try forgetReplaced(by: last.id, through: last.id)
+        try replaced.forgetReplaced(by: last.id, through: last.id)
       }
       // An upload that was killed may have replaced the file before the journal had it as done.
-      for entry in entries where [0, 1, 3].contains(entry.state) { try forgetReplaced(by: entry.id, through: entry.id) }
+      for entry in entries where [0, 1, 3].contains(entry.state) {
+        try replaced.forgetReplaced(by: entry.id, through: entry.id)
+      }
     }
-    try settle()
-    (finished, destinations) = ([:], [:])
+    try uploads.settle()
   }
 
   private func keys(at destination: Int64) throws(SQLiteError) -> [(id: Int64, key: String)] {
@@ -58,22 +67,12 @@ extension JournalStore {
     try other.bind(1, id)
     try other.bind(2, key)
     let found = try other.first { (id: $0.int(0), isNewer: $0.int(1) != 0) }
-    if let found { try giveUp(found.isNewer ? id : found.id, key) }
+    if let found { try uploads.giveUp(found.isNewer ? id : found.id, key) }
     if found?.isNewer == true { return }
     let rename = try database.statement("UPDATE upload SET target = ?2 WHERE id = ?1")
     try rename.bind(1, id)
     try rename.bind(2, key)
     try rename.run()
-  }
-
-  /// Keeps the entry's session as a leftover, which is deleted at the server later.
-  func giveUp(_ id: Int64, _ key: String) throws(SQLiteError) {
-    guard let row = try glance(id) else { return }
-    guard row.hasSession else { return try remove(id, row) }
-    let leave = try database.statement("UPDATE upload SET state = 4, location = NULL, target = ?2 WHERE id = ?1")
-    try leave.bind(1, id)
-    try leave.bind(2, key + JournalEntry.mark(ofLeftover: id))
-    try leave.run()
   }
 
   /// The newest entry comes first.
@@ -88,13 +87,6 @@ extension JournalStore {
     var entries: [(Int64, Int64, Int64)] = []
     while try select.step() { entries.append((select.int(0), select.int(1), select.int(2))) }
     return entries
-  }
-
-  private func replace(_ id: Int64, with json: String) throws(SQLiteError) {
-    let update = try database.statement("UPDATE destination SET json = ?2 WHERE id = ?1")
-    try update.bind(1, id)
-    try update.bind(2, json)
-    try update.run()
   }
 }
 

@@ -1,15 +1,27 @@
 import BlobSQLite
 import Blobs
 
-extension JournalStore {
+/// Claims entries for this journal, and adds new ones.
+final class UploadClaims {
+  private let uploads: UploadTable
+  private let replaced: ReplacedUploads
+  private let rows: NamedRows
+  private let database: Database
+  /// Insert statements by their number of rows.
+  private var inserts: [Int: Statement] = [:]
+
+  init(_ uploads: UploadTable, _ replaced: ReplacedUploads, _ rows: NamedRows) {
+    (self.uploads, self.replaced, self.rows, database) = (uploads, replaced, rows, uploads.database)
+  }
+
   /// Must be called inside a transaction; `me` comes from `register`. If `sends`, an upload is `.busy` while another
   /// process sends any source to the same place.
   func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool, sends: Bool, as me: Int64
   ) throws(SQLiteError) -> [JournalClaim] {
-    forgetLookups()
-    noteNamedRows(intents.lazy.map(\.source))
-    let senders = sends ? try otherSenders(to: intents, destination, me) : []
+    uploads.sent.forgetLookups()
+    rows.note(intents.lazy.map(\.source))
+    let senders = sends ? try replaced.otherSenders(to: intents, destination, me) : []
     if senders.allSatisfy({ $0 == nil }) { return try claimFree(intents, destination: destination, again: again, me) }
     let free = zip(intents, senders).filter { $1 == nil }.map(\.0)
     var claims = try claimFree(free, destination: destination, again: again, me)[...]
@@ -22,15 +34,15 @@ extension JournalStore {
     let now = currentSeconds()
     var claims: [JournalClaim] = []
     claims.reserveCapacity(intents.count)
-    var next = try nextID()
+    var next = try uploads.nextID()
     // Consecutive intents are usually all new or all known from an earlier run; new ones need only one statement.
     var (isKnown, together) = (false, 1)
     var place = 0
     while place < intents.count {
-      if isKnown, let entry = try entry(intents[place].key, intents[place].source) {
+      if isKnown, let entry = try uploads.entry(intents[place].key, intents[place].source) {
         claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
         // The replaced upload may have become a new entry.
-        if case .replaced = claims[claims.count - 1] { next = try nextID() }
+        if case .replaced = claims[claims.count - 1] { next = try uploads.nextID() }
         place += 1
         continue
       }
@@ -40,26 +52,26 @@ extension JournalStore {
       for (place, isNew) in zip(places, try insert(intents[places], from: next, destination, me, now)) {
         if isNew {
           claims.append(.fresh(next))
-          targets.note(intents[place].target, of: next)
-          fresh[next] = intents[place].length.map { (destination, $0, intents[place].target) }
-        } else if let entry = try entry(intents[place].key, intents[place].source) {
+          replaced.targets.note(intents[place].target, of: next)
+          uploads.fresh[next] = intents[place].length.map { (destination, $0, intents[place].target) }
+        } else if let entry = try uploads.entry(intents[place].key, intents[place].source) {
           claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
           (isKnown, together) = (true, 1)
         }
         next += 1
       }
-      if isKnown { next = max(next, try nextID()) }
+      if isKnown { next = max(next, try uploads.nextID()) }
     }
     return claims
   }
 
   /// Must be called inside a transaction; `me` comes from `register`.
   func claim(entries ids: [Int64], as me: Int64) throws(SQLiteError) -> [JournalClaim] {
-    forgetLookups()
+    uploads.sent.forgetLookups()
     let now = currentSeconds()
     var claims: [JournalClaim] = []
     for id in ids {
-      guard let entry = try entry(id: id) else {
+      guard let entry = try uploads.entry(id: id) else {
         throw SQLiteError("claim", database.path, code: 12, "entry \(id) is no longer in it")
       }
       if let owner = entry.owner {
@@ -67,7 +79,7 @@ extension JournalStore {
       } else if entry.state == .done {
         claims.append(.done(entry))
       } else {
-        noteNamedRows([entry.intent.source])
+        rows.note([entry.intent.source])
         claims.append(.resume(try resume(entry, entry.intent, entry.destinationID, me, now)))
       }
     }
@@ -81,13 +93,13 @@ extension JournalStore {
     let likeness = intent.likeness(to: entry.intent)
     if entry.state == .done || entry.isSuperseded {
       if likeness != .different && !again {
-        if !entry.isSuperseded { try giveUpOtherNumbers(of: entry.id) }
+        if !entry.isSuperseded { try rows.giveUpOthers(of: entry.id) }
         return .done(entry)
       }
       try reset(entry, intent, destination, me, now)
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }
-    if entry.session != nil, try !goesOn(entry.destination, as: self.destination(destination)) {
+    if entry.session != nil, try !goesOn(entry.destination, as: uploads.destinations.destination(destination)) {
       // The caller abandons the old session, so that the server deletes its data.
       return try replace(entry, intent, destination, me, now)
     }
@@ -106,55 +118,12 @@ extension JournalStore {
   ) throws(SQLiteError) -> JournalClaim {
     var left = old
     if old.session != nil {
-      left.id = try nextID()
-      try setAside(old.id, as: left.id, me, now)
+      left.id = try uploads.nextID()
+      try uploads.setAside(old.id, as: left.id, me, now)
       left.isLeftover = true
     }
     try reset(old, intent, destination, me, now)
     return .replaced(old.id, old: left)
-  }
-
-  /// Must be called inside a transaction. Copies a row that has a session to a leftover row, with its receipts: the
-  /// session stays known until it was deleted at the server, whatever happens to the first row.
-  func setAside(_ id: Int64, as left: Int64, _ owner: Int64?, _ now: Int64) throws(SQLiteError) {
-    let insert = try database.statement(
-      """
-      INSERT INTO upload(id, state, owner, updated, target, destination, length, acknowledged, part_size, created, source,
-      path, version, instance, content_type, session)
-      SELECT ?2, 4, ?3, ?4, target || ?5, destination, length, acknowledged, part_size, created, source,
-      path, version, instance, content_type, session FROM upload WHERE id = ?1
-      """)
-    try insert.bind(1, id)
-    try insert.bind(2, left)
-    try insert.bind(3, owner)
-    try insert.bind(4, now)
-    try insert.bind(5, JournalEntry.mark(ofLeftover: left))
-    try insert.run()
-    let move = try database.statement("UPDATE receipt SET upload = ?2 WHERE upload = ?1")
-    try move.bind(1, id)
-    try move.bind(2, left)
-    try move.run()
-  }
-
-  /// Unclaimed leftover rows of a destination.
-  func leftovers(at destination: Int64) throws(SQLiteError) -> [Int64] {
-    let select = try database.statement(
-      """
-      SELECT id FROM upload INDEXED BY unfinished
-      WHERE state <> 2 AND state = 4 AND owner IS NULL AND destination = ?1 AND target LIKE '%#left-' || id
-      """)
-    defer { select.reset() }
-    try select.bind(1, destination)
-    var ids: [Int64] = []
-    while try select.step() { ids.append(select.int(0)) }
-    return ids
-  }
-
-  /// An id that no row has or had.
-  func nextID() throws(SQLiteError) -> Int64 {
-    let select = try database.statement(
-      "SELECT max(ifnull((SELECT max(id) FROM upload), 0), (SELECT id FROM removed)) + 1")
-    return try select.first { $0.int(0) } ?? 1
   }
 
   /// Rows inserted by one statement: executing a statement costs a third as much as inserting a row.
@@ -211,8 +180,8 @@ extension JournalStore {
   private func reset(
     _ old: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) {
-    if old.state == .done { uncount(old.destinationID, old.acknowledged) }
-    try removeTraces(old.id)
+    if old.state == .done { uploads.uncount(old.destinationID, old.acknowledged) }
+    try uploads.removeTraces(old.id)
     let update = try database.statement(
       """
       UPDATE upload SET sent_length = CASE WHEN state = 2 THEN length ELSE sent_length END,
@@ -237,16 +206,16 @@ extension JournalStore {
   ) throws(SQLiteError) -> JournalEntry {
     var entry = entry
     let old = entry.destination
-    entry.destination = try self.destination(destination)
+    entry.destination = try uploads.destinations.destination(destination)
     if !goesOn(old, as: entry.destination) {
       (entry.session, entry.receipts, entry.sent, entry.acknowledged) = (nil, [], [], 0)
     }
     if entry.session == nil { (entry.intent, entry.acknowledged) = (intent, 0) }
-    if entry.session == nil { try removeTraces(entry.id) }
+    if entry.session == nil { try uploads.removeTraces(entry.id) }
     entry.state = entry.isLeftover ? .refused : entry.session == nil ? .intent : .open
     entry.destinationID = destination
     entry.error = nil
-    entry.owner = mark
+    entry.owner = uploads.owners.mark
     entry.updated = now
     let update = try database.statement(
       """

@@ -1,6 +1,9 @@
 import BlobSQLite
 
-extension JournalStore {
+/// Uploads that the system makes, and assets of which nothing is left to send: the tables `job` and `settled`.
+struct JobTable {
+  let database: Database
+
   func job(at url: String) throws(SQLiteError) -> JournalJob? {
     let select = try database.statement("SELECT * FROM job WHERE url = ?1")
     try select.bind(1, url)
@@ -8,7 +11,7 @@ extension JournalStore {
   }
 
   func keep(_ job: JournalJob) throws(SQLiteError) {
-    try transaction { () throws(SQLiteError) in
+    try database.transaction { () throws(SQLiteError) in
       let insert = try database.statement(
         """
         INSERT OR REPLACE INTO job(url, source, done, version, state, attempts, error, updated)
@@ -26,15 +29,15 @@ extension JournalStore {
     }
   }
 
-  func openJobs() throws(SQLiteError) -> [JournalJob] {
+  func open() throws(SQLiteError) -> [JournalJob] {
     try jobs(database.statement("SELECT * FROM job WHERE state IN (1, 2, 3) ORDER BY updated, url"))
   }
 
-  func refusedJobs() throws(SQLiteError) -> [JournalJob] {
+  func refused() throws(SQLiteError) -> [JournalJob] {
     try jobs(database.statement("SELECT * FROM job WHERE state = 4 ORDER BY updated DESC, url"))
   }
 
-  func waitingJobs() throws(SQLiteError) -> [JournalJob] {
+  func waiting() throws(SQLiteError) -> [JournalJob] {
     try jobs(database.statement("SELECT * FROM job WHERE state = 5 ORDER BY updated DESC, url"))
   }
 
@@ -46,7 +49,7 @@ extension JournalStore {
   }
 
   func settle(_ asset: String, _ version: String, at folder: String) throws(SQLiteError) {
-    try transaction { () throws(SQLiteError) in
+    try database.transaction { () throws(SQLiteError) in
       let insert = try database.statement("INSERT OR REPLACE INTO settled(folder, asset, version) VALUES(?1, ?2, ?3)")
       try insert.bind(1, folder)
       try insert.bind(2, asset)
@@ -56,7 +59,7 @@ extension JournalStore {
   }
 
   func unsettle(_ asset: String) throws(SQLiteError) {
-    try transaction { () throws(SQLiteError) in
+    try database.transaction { () throws(SQLiteError) in
       let delete = try database.statement("DELETE FROM settled WHERE asset = ?1")
       try delete.bind(1, asset)
       try delete.run()
@@ -69,8 +72,8 @@ extension JournalStore {
     return jobs
   }
 
-  // Since version 10. Uploads that the system makes, and assets of which nothing is left to send.
-  static let jobSchema = """
+  // Since version 10.
+  static let schema = """
     CREATE TABLE IF NOT EXISTS job(
       url TEXT PRIMARY KEY, source TEXT NOT NULL, done TEXT, version TEXT, state INTEGER NOT NULL,
       attempts INTEGER NOT NULL, error TEXT, updated INTEGER NOT NULL

@@ -1,0 +1,21 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Values in columns of text.
+enum JSONColumn {
+  /// Equal values give the same text.
+  static func encode(_ value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Strings, numbers and dictionaries of them can always be encoded.
+    return String(decoding: try! encoder.encode(value), as: UTF8.self)
+  }
+
+  /// nil for invalid text; the callers decide what to do.
+  static func decode<Value: Decodable>(_ text: String) -> Value? {
+    try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
+  }
+}
