@@ -242,7 +242,9 @@ extension Uploads {
   private func checkUnfinished(besides arriving: Int) throws(ServerError) {
     guard let maxUnfinished, store.unfinished + arriving >= maxUnfinished else { return }
     var error = ServerError(
-      503, "\(maxUnfinished) uploads are unfinished, which is the most there may be; try again later")
+      503,
+      "\(maxUnfinished) \(maxUnfinished == 1 ? "upload is" : "uploads are") unfinished, which is the most there may be; "
+        + "try again later")
     error.isLackOfUploads = true
     throw error
   }

@@ -11,17 +11,19 @@ extension UploadDestination {
   ///   that may block. nil, also as its result: the 401 is an error.
   /// - `retry`: how often to try again if no response arrives, or if the server is unavailable, then after the delay that
   ///   it asks for. nil: twice, as long as failures come within 10 s.
+  /// - `retrying`: called with the error and the delay until the next try. On any thread; must be short.
   /// - Throws with side `.destination` if the server cannot be reached or refuses.
   public static func discover(
     _ endpoint: HTTPURL, speaking discovery: any ProtocolDiscovery = NegotiatedProtocol(), headers: HTTPHeaders = [:],
-    rereading: (@Sendable () -> HTTPHeaders?)? = nil, retry: RetryPolicy? = nil, over transport: any Transport
+    rereading: (@Sendable () -> HTTPHeaders?)? = nil, retry: RetryPolicy? = nil,
+    retrying: (@Sendable (UploadError, Duration) -> Void)? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     let observed = ObservedTransport(transport)
     let credentials = Credentials(headers, rereading: rereading)
     let context = UploadContext(
       UploadServer(observed, credentials, at: endpoint, HostState(), sign: discovery.traits.sign))
     let target = UploadTarget(endpoint: endpoint, url: endpoint, path: "", length: nil)
-    let offer = try await patiently(retry: retry) { () async throws(UploadError) in
+    let offer = try await patiently(retry: retry, retrying: retrying) { () async throws(UploadError) in
       try await discovery.discover(target, context)
     }
     var destination = UploadDestination(
@@ -40,7 +42,7 @@ extension UploadDestination {
   /// costs one timeout of the transport, not three. Delays between two requests do not count.
   static func patiently<Answer>(
     within limit: Duration = .seconds(10), retry: RetryPolicy? = nil,
-    _ ask: () async throws(UploadError) -> Answer
+    retrying: (@Sendable (UploadError, Duration) -> Void)? = nil, _ ask: () async throws(UploadError) -> Answer
   ) async throws(UploadError) -> Answer {
     let policy = retry ?? RetryPolicy(retries: 2)
     var end = ContinuousClock.now + limit
@@ -60,6 +62,7 @@ extension UploadDestination {
           throw last
         }
         end += wait
+        retrying?(error, wait)
         do { try await Task.sleep(for: wait) } catch { throw UploadError(.giveUp, .cancelled, "cancelled") }
       }
     } catch {

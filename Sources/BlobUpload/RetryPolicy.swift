@@ -66,6 +66,8 @@ struct FailureCount: Sendable {
   private(set) var kept: Int64 = 0
   /// At the last failure: the number of responses that the host had given to all requests, and `sent`.
   private var atLastFailure: (responses: Int, sent: Int64)?
+  /// The host was found to answer another request although it does not answer this one.
+  var isAnsweredElsewhere = false
   /// Bytes of a body that are lost in the buffers of two sockets and a tunnel between them. More of them were read by a
   /// server.
   private static let mostBuffered: Int64 = 4 << 20

@@ -17,8 +17,15 @@ extension Uploader {
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
     let isSilence = failures.isSilence(error, responses: destination.acquaintance.responses)
+    // The server answers other requests: it does not want this file, and another try has not changed that.
+    let isOfFile = failures.isAnsweredElsewhere && (error.cause as? TransportError)?.isUnanswered == true
+    if isSilence, hasAccepted, !isOfFile, failures.total >= policy.retries {
+      failures.isAnsweredElsewhere = await answersOtherRequests()
+    }
     let isOutage =
-      error.isUnreachable && isReal || (error.saysUnavailable || isSilence) && hasAccepted || error.isOfLostSource
+      error.isUnreachable && isReal || (error.saysUnavailable || isSilence && !isOfFile) && hasAccepted
+      || error.isOfLostSource
+    let least = isOfFile ? policy.retries + 1 : least
     guard
       let wait = failures.delay(policy, isOutage: isOutage, asked: asked, atLeast: least, using: &random)
     else { throw destination.acquaintance.judge(exhausted: error.after(failures)) }
@@ -28,6 +35,15 @@ extension Uploader {
     } catch {
       throw UploadError(.giveUp, .cancelled, "\(what): cancelled")
     }
+  }
+
+  /// Whether the destination gives any response to a request that is not for the file: a server, or a program before it,
+  /// may close every connection that asks for one name.
+  private func answersOtherRequests() async -> Bool {
+    let before = destination.acquaintance.responses
+    // An error counts as no response, unless it is one.
+    _ = try? await context().send(HTTPRequest("OPTIONS", destination.endpoint))
+    return destination.acquaintance.responses != before
   }
 
   /// Repeats `ask` until it succeeds, or throws an error that retries cannot resolve.

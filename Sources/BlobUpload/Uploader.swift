@@ -51,17 +51,25 @@ public struct Uploader: Sendable {
   }
 
   /// Uploads `source`, which must be the version that `info` describes, and returns when the server has all of it.
+  /// `session` and `receipts`: state left by an earlier run for the same version, which goes on.
   ///
-  /// - `entry`: its row in the journal; nil: it is not recorded there. `session` and `receipts`: state left by an
-  ///   earlier run.
+  /// Throws when the upload cannot continue. The server's data stays and can be resumed, unless the source has changed, or
+  /// is read only once and has no version. Cancelling the task throws with side `.cancelled`.
+  public func upload(
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, resuming session: UploadSession? = nil,
+    receipts: [PartReceipt] = [], progress: UploadProgress = UploadProgress()
+  ) async throws(UploadError) -> UploadResult {
+    try await upload(
+      source, info, to: target, entry: nil, resuming: session, receipts: receipts, progress: progress)
+  }
+
+  /// - `entry`: the upload's row in the journal; nil: it is not recorded there.
   /// - `doubted`: not nil if the source may have other bytes now. The session is resumed only if the source still has
   ///   the bytes of these ranges, up to the server's offset; otherwise a new upload starts.
   /// - `limit`: earlier runs have handed no byte from this offset on to a connection, so a server that reports a higher
   ///   offset is not believed; nil: unknown.
-  /// - Throws when the upload cannot continue. The server's data stays and can be resumed, unless the source has
-  ///   changed, or is read only once and has no version. Cancelling the task throws with side `.cancelled`.
-  public func upload(
-    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
+  package func upload(
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
     sentAtMost limit: Int64? = nil, progress: UploadProgress = UploadProgress()
   ) async throws(UploadError) -> UploadResult {

@@ -3,6 +3,7 @@ import BlobHTTP
 import BlobTesting
 import TestSupport
 import Blobs
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -80,8 +81,12 @@ import Testing
       return .status(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload", "DAV": "1"])
     }
     let begin = ContinuousClock.now
-    let found = try await UploadDestination.discover(host, named: named, over: script)
+    let waits = Mutex<[Duration]>([])
+    let found = try await UploadDestination.discover(
+      host, named: named, retrying: { error, wait in waits.withLock { $0 += error.status == status ? [wait] : [] } },
+      over: script)
     #expect(found.uploadProtocol.name == named ?? "tus")
+    #expect(waits.withLock { $0 } == [.seconds(1)])
     #expect(script.methods == ["OPTIONS", "OPTIONS"])
     #expect(ContinuousClock.now - begin >= .seconds(1))
   }

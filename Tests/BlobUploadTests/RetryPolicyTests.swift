@@ -140,6 +140,22 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(clock.waits.count <= 9, "\(clock.waits)")
   }
 
+  /// A program at the server fails for one name, and the connection is closed. The file is given up, and not waited for as a
+  /// server that is away.
+  @Test(arguments: [false, true]) func aServerThatAnswersAllButOneNameIsThere(_ isThere: Bool) async {
+    let clock = LeapingClock()
+    let script = Script { number, request throws(TransportError) in
+      if number == 0 || isThere && request.method == "OPTIONS" { return .status(201) }
+      throw Self.unanswered
+    }
+    var uploader = uploader(PlainPut(), script, clock: clock)
+    uploader.retry = RetryPolicy()
+    #expect(await uploader.failure(as: "first") == nil)
+    #expect(await uploader.failure()?.recovery == .giveUp)
+    #expect(clock.waits.reduce(.zero, +) < .seconds(120) || !isThere, "\(clock.waits)")
+    #expect(isThere || clock.waits.reduce(.zero, +) > .seconds(600), "\(clock.waits)")
+  }
+
   /// A server that has never accepted anything, or is sent many bytes each time, is no server that is away.
   @Test(arguments: [Int64(1000), 64 << 20]) func aServerThatNeverAnswersIsGivenUp(_ length: Int64) async {
     let clock = LeapingClock()

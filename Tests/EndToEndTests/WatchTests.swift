@@ -60,6 +60,26 @@ extension EndToEnd {
       #expect(watch.command.output.contains("4 files sent"), "\(watch.command.output)")
     }
 
+    /// A folder that is moved away for a moment, such as by a program that rearranges a gallery. Nothing that was written
+    /// before is forgotten. `isParent`: a folder above it is moved, which the system does not report.
+    @Test(arguments: [false, true]) func whatWasWrittenBeforeAMoveArrives(_ isParent: Bool) async throws {
+      try scratch.file("home/gallery/IMG_1.jpg", 10_000)
+      #expect(symlink("home/gallery", scratch.path("gallery")) == 0)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try await watch.until("IMG_1 arrives") { server.folder.files()["IMG_1.jpg"] }
+      try scratch.file("home/gallery/IMG_2.jpg", 20_000)
+      try scratch.file("home/gallery/day/IMG_3.jpg", 30_000)
+      let place = scratch.path(isParent ? "home" : "home/gallery")
+      #expect(rename(place, place + ".away") == 0)
+      try await Task.sleep(for: .seconds(1))
+      #expect(rename(place + ".away", place) == 0)
+      for name in ["IMG_2.jpg", "day/IMG_3.jpg"] {
+        try await watch.until("\(name) arrives") { server.folder.files()[name] }
+      }
+      #expect(try await watch.stop() == .exited(130))
+    }
+
     @Test func downloadsArriveUnderTheNameTheyAreGivenInTheEnd() async throws {
       try scratch.folder("gallery")
       let server = try await ServeProcess.start(in: scratch)

@@ -92,6 +92,18 @@ import Testing
     #expect(said.contains("trying again in 17.0 s"), "\(said)")
   }
 
+  /// The bytes of a request that was refused were sent before the refusal, and do not end the time of waiting.
+  @Test func aRefusalAfterSentBytesIsSaid() throws {
+    let watch = watch()
+    counters.comparedBytes.addClamped(1000)
+    let error = UploadError(
+      .retry(after: .seconds(30)), .file, "PUT http://media.example/a: 507 (insufficient storage)", status: 507)
+    watch.failed(error, next: .seconds(30), at: began + .seconds(1))
+    for second in 2...4 { watch.look(at: began + .seconds(second)) }
+    let said = try #require(notes.outages.first)
+    #expect(said.contains("asks to be left alone for a while (507)"), "\(said)")
+  }
+
   @Test func aSilentSourceIsNamedAtTheBeginningAndAtTheEnd() throws {
     let watch = watch()
     let wait = watch.sources.begin("films.example:80", at: began)

@@ -8,13 +8,14 @@ extension UploadDestination {
   package static func discover(
     _ endpoint: HTTPURL, named name: String?, headers: HTTPHeaders = [:], checksum: Digest.Algorithm? = nil,
     form: FormPost = FormPost(), isStream: Bool = false, asksForNames: Bool = false, comparesLater: Bool = false,
-    rereading: (@Sendable () -> HTTPHeaders?)? = nil, over transport: any Transport
+    rereading: (@Sendable () -> HTTPHeaders?)? = nil,
+    retrying: (@Sendable (UploadError, Duration) -> Void)? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     var settings = ProtocolSettings()
     (settings.checksum, settings.form, settings.isStream) = (checksum, form, isStream)
     (settings.asksForNames, settings.comparesLater) = (asksForNames, comparesLater)
     return try await discover(
       endpoint, speaking: KnownProtocols.discovery(name, settings, at: endpoint), headers: headers,
-      rereading: rereading, over: transport)
+      rereading: rereading, retrying: retrying, over: transport)
   }
 }

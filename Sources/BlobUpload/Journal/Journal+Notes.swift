@@ -13,18 +13,18 @@ extension Journal {
 // claimed are ignored.
 extension Journal {
   /// The session was created or has changed. Written at once.
-  public nonisolated func opened(_ id: Int64, _ session: UploadSession) { note(id, .opened(session)) }
+  package nonisolated func opened(_ id: Int64, _ session: UploadSession) { note(id, .opened(session)) }
 
   /// Bytes that the server has confirmed. Written within a second; only the latest offset.
-  public nonisolated func acknowledged(_ id: Int64, _ offset: Int64) { note(id, .acknowledged(offset)) }
+  package nonisolated func acknowledged(_ id: Int64, _ offset: Int64) { note(id, .acknowledged(offset)) }
 
   /// The server has a numbered part. Replaces an earlier receipt for it. Written at once.
-  public nonisolated func receipt(_ id: Int64, _ receipt: PartReceipt) { note(id, .receipt(receipt)) }
+  package nonisolated func receipt(_ id: Int64, _ receipt: PartReceipt) { note(id, .receipt(receipt)) }
 
   /// The upload is done; the claim ends. Written within 250 ms, together with others. `keepsChecksums` keeps the
   /// checksums of the sent bytes, for a source whose version does not identify its content: see `checksums(of:)`.
   /// `replaces`: the bytes were stored just now, so uploads of other sources to the same place are no longer done.
-  public nonisolated func done(
+  package nonisolated func done(
     _ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false, replaces: Bool = true
   ) {
     note(
@@ -33,25 +33,25 @@ extension Journal {
   }
 
   /// The upload failed; its session is kept and the claim ends. Written within 250 ms.
-  public nonisolated func failed(_ id: Int64, _ message: String) { note(id, .failed(message)) }
+  package nonisolated func failed(_ id: Int64, _ message: String) { note(id, .failed(message)) }
 
   /// The upload was given up because of other files in its push: see `JournalEntry.State.refused`. The claim ends.
   /// Written within 250 ms.
-  public nonisolated func refused(_ id: Int64, _ message: String) { note(id, .refused(message)) }
+  package nonisolated func refused(_ id: Int64, _ message: String) { note(id, .refused(message)) }
 
   /// The server has lost the upload: its entry becomes an intent with no acknowledged bytes. Written at once. Claims an
   /// entry that was done.
-  public nonisolated func restarted(_ id: Int64) { note(id, .restarted) }
+  package nonisolated func restarted(_ id: Int64) { note(id, .restarted) }
 
   /// Like `restarted`; what the server may still have becomes a separate entry: see `JournalEntry.isLeftover`.
   nonisolated func abandoned(_ id: Int64) { note(id, .abandoned) }
 
   /// The entry refers to this version of its source. Also valid for an unclaimed entry that is done. Written within 250
   /// ms.
-  public nonisolated func recognized(_ id: Int64, _ validator: Validator) { note(id, .recognized(validator)) }
+  package nonisolated func recognized(_ id: Int64, _ validator: Validator) { note(id, .recognized(validator)) }
 
   /// The claim ends, and the entry stays unfinished. Written within 250 ms.
-  public nonisolated func released(_ id: Int64) { note(id, .released) }
+  package nonisolated func released(_ id: Int64) { note(id, .released) }
 
   /// The success of an upload that is done may have been the response to another request. The entry is claimed and no
   /// longer done: if this process is killed now, the next run asks the server, or sends the file again. Written at once.

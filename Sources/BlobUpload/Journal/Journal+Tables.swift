@@ -29,7 +29,7 @@ extension Journal {
   }
 
   /// The highest id of an entry; 0: there are none.
-  public func lastID() throws(JournalError) -> Int64 {
+  package func lastID() throws(JournalError) -> Int64 {
     try read { store throws(SQLiteError) in try store.uploads.lastID() }
   }
 
@@ -84,7 +84,7 @@ extension Journal {
   }
 
   /// The history of all sources whose names begin with `prefix`, which must end in an ASCII character.
-  public func history(
+  package func history(
     ofNamesBeginning prefix: [UInt8], destination: Int64
   ) throws(JournalError) -> SourceHistory {
     try read { store throws(SQLiteError) in try store.uploads.history(ofNamesBeginning: prefix, destination) }
@@ -95,32 +95,32 @@ extension Journal {
 extension Journal {
   /// The largest request body in bytes that a host, or a proxy before it, was found to accept in the last 30 days; nil:
   /// no limit is known.
-  public func largestBody(at origin: String) throws(JournalError) -> Int64? {
+  package func largestBody(at origin: String) throws(JournalError) -> Int64? {
     try read { store throws(SQLiteError) in try store.hosts.largestBody(at: origin) }
   }
 
   /// Stores the limit that an error response has shown.
-  public func keepLargestBody(_ bytes: Int64, at origin: String) throws(JournalError) {
+  package func keepLargestBody(_ bytes: Int64, at origin: String) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.hosts.keepLargestBody(bytes, at: origin) }
   }
 
   /// Whether a host, or a proxy before it, was found in the last 30 days to reject PATCH and to accept POST.
-  public func needsOverride(at origin: String) throws(JournalError) -> Bool {
+  package func needsOverride(at origin: String) throws(JournalError) -> Bool {
     try read { store throws(SQLiteError) in try store.hosts.needsOverride(at: origin) }
   }
 
   /// Stores the result of such a rejection, or that it no longer applies.
-  public func keepOverride(_ isNeeded: Bool, at origin: String) throws(JournalError) {
+  package func keepOverride(_ isNeeded: Bool, at origin: String) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.hosts.keepOverride(isNeeded, at: origin) }
   }
 
   /// The best number of concurrent requests for a host, as found in the last 30 days; nil: not known.
-  public func width(at origin: String) throws(JournalError) -> LearnedConcurrency? {
+  package func width(at origin: String) throws(JournalError) -> LearnedConcurrency? {
     try read { store throws(SQLiteError) in try store.hosts.width(at: origin) }
   }
 
   /// Stores the number of concurrent requests that a run has found.
-  public func keepWidth(_ width: LearnedConcurrency, at origin: String) throws(JournalError) {
+  package func keepWidth(_ width: LearnedConcurrency, at origin: String) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.hosts.keepWidth(width, at: origin) }
   }
 }
@@ -129,13 +129,13 @@ extension Journal {
 extension Journal {
   /// Records that a push of `sources` starts, before a source is read or a request is sent. Replaces listings that
   /// earlier pushes of the same sources to the same URL have left, whatever their options were.
-  public func beginListing(_ sources: [BytePath], destination: Int64) throws(JournalError) -> Int64 {
+  package func beginListing(_ sources: [BytePath], destination: Int64) throws(JournalError) -> Int64 {
     try write { store, me throws(SQLiteError) in try store.listings.begin(sources, destination, me) }
   }
 
   /// Removes listings, because every file has an entry or the user gives them up. A listing that another process has
   /// taken over meanwhile stays.
-  public func endListings(_ ids: [Int64]) throws(JournalError) {
+  package func endListings(_ ids: [Int64]) throws(JournalError) {
     try write { store, me throws(SQLiteError) in try store.listings.end(ids, me) }
   }
 

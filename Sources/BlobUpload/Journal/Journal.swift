@@ -20,8 +20,11 @@ public actor Journal {
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Opens or creates the journal, readable only for its owner. `mark` is the process that claims entries.
-  public init(at path: BytePath, as mark: ProcessIdentity = .current) async throws(JournalError) {
+  /// Opens or creates the journal, readable only for its owner.
+  public init(at path: BytePath) async throws(JournalError) { try await self.init(at: path, as: .current) }
+
+  /// `mark` is the process that claims entries.
+  package init(at path: BytePath, as mark: ProcessIdentity) async throws(JournalError) {
     self.path = path
     log = SentLog(beside: path)
     let log = log
@@ -46,7 +49,7 @@ public actor Journal {
   /// - `sends`: an upload that may replace a file may do so from now on, so uploads of other sources to the same place
   ///   are no longer done. The claim is `.busy` while a live process sends another source there.
   /// - `replacesGrown`: a source that has grown since it was sent may replace a file, too.
-  public func claim(
+  package func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool = false, sends: Bool = true,
     replacesGrown: Bool = false
   ) throws(JournalError) -> [JournalClaim] {
@@ -61,7 +64,7 @@ public actor Journal {
 
   /// Claims entries without looking at their sources; the results are `.resume`, `.done` or `.busy`. Throws, and claims
   /// none, if one of them has been removed.
-  public func claim(entries ids: [Int64]) throws(JournalError) -> [JournalClaim] {
+  package func claim(entries ids: [Int64]) throws(JournalError) -> [JournalClaim] {
     try write { store, me throws(SQLiteError) in try store.claims.claim(entries: ids, as: me) }
   }
 
@@ -146,14 +149,12 @@ extension Journal {
   ///
   /// The new journal knows nothing of the earlier uploads: files are sent again, and a server that has them compares. A
   /// file that is not an SQLite database is moved only if its name ends in `.sqlite`; otherwise the error is thrown.
-  public static func opened(
-    at path: BytePath, as mark: ProcessIdentity = .current
-  ) async throws(JournalError) -> (journal: Journal, damaged: BytePath?) {
+  public static func opened(at path: BytePath) async throws(JournalError) -> (journal: Journal, damaged: BytePath?) {
     var kept: BytePath?
     while true {
       let found = FileIdentity(path)
       do {
-        return (try await Journal(at: path, as: mark), kept)
+        return (try await Journal(at: path), kept)
       } catch {
         // Another process has created a new journal, or has moved the damaged one.
         if FileIdentity(path) != found { continue }

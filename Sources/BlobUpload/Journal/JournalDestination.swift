@@ -7,47 +7,53 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var endpoint: String
   /// The URL had a query. The query may contain a signature, so it is not stored and must be given again. nil: there
   /// was none.
-  public var hidesQuery: Bool?
+  package var hidesQuery: Bool?
   /// A digest of that query without parameters that only sign a request; nil: there was none, or an earlier version has
   /// created this.
-  public var queryDigest: String?
+  package var queryDigest: String?
   /// A digest of everything that distinguishes this destination from others at the same URL, such as the fields of a
   /// form; nil: there is nothing, or an earlier version has created this. Its files have this digest in
   /// `JournalIntent.recipient`.
-  public var recipient: String?
+  package var recipient: String?
   /// A digest of the name of the user whose files are the target; empty: no user was named; nil: an earlier version has
   /// created this, which did not distinguish users. The files of a user have this digest in `JournalIntent.recipient`
   /// too.
-  public var account: String?
+  package var account: String?
   /// `UploadProtocol.name`.
   public var protocolName: String
   /// Paths of files that are read again in each run.
-  public var tokenFile: String?
+  package var tokenFile: String?
   /// Paths of files with header fields, which are read again in each run.
-  public var headerFiles: [String]
+  package var headerFiles: [String]
   /// The path of a netrc file with user and password, which is read again in each run; nil: none.
-  public var netrcFile: String?
+  package var netrcFile: String?
   /// The path of a PEM file of trusted certificates; nil: the system's are trusted.
-  public var caFile: String?
+  package var caFile: String?
   /// A URL without user and password, or `@` and the path of a file with one.
-  public var proxy: String?
+  package var proxy: String?
   /// Any certificate is accepted.
-  public var insecure: Bool
+  package var insecure: Bool
   /// Files with other bytes at the destination are replaced.
   public var overwrite: Bool
   /// The name of the digest in each request; nil: none.
-  public var checksum: String?
+  package var checksum: String?
   /// How forms are posted; nil for other protocols.
-  public var form: JournalForm?
+  package var form: JournalForm?
   /// The place in S3; nil for other protocols.
-  public var s3: S3Location?
+  package var s3: S3Location?
   /// true: the server is not told when files were last modified; nil, also in journals of earlier versions: it is told.
-  public var omitsTimes: Bool?
+  package var omitsTimes: Bool?
   /// true: every upload is read back and compared; nil, also in journals of earlier versions: it is not.
-  public var verifies: Bool?
+  package var verifies: Bool?
 
-  /// Creates a destination. The query of `endpoint` is removed, because it may contain secrets.
-  public init(
+  /// Creates a destination. The query of `endpoint` is removed, because it may contain secrets. `protocolName`: that of the
+  /// protocol of the uploads.
+  public init(endpoint: String, protocolName: String, overwrite: Bool = false) {
+    self.init(endpoint: endpoint, protocolName: protocolName, tokenFile: nil, overwrite: overwrite)
+  }
+
+  /// Creates the destination of a command.
+  package init(
     endpoint: String, protocolName: String, tokenFile: String? = nil, headerFiles: [String] = [],
     netrcFile: String? = nil, caFile: String? = nil, proxy: String? = nil, insecure: Bool = false,
     overwrite: Bool = false, checksum: String? = nil, form: JournalForm? = nil, s3: S3Location? = nil,
@@ -81,20 +87,20 @@ extension JournalDestination {
 }
 
 /// How a push posts its forms.
-public struct JournalForm: Sendable, Codable, Hashable {
+package struct JournalForm: Sendable, Codable, Hashable {
   /// nil: the default name.
-  public var field: String?
+  package var field: String?
   /// Paths of files that are read again in each run.
-  public var fieldFiles: [String]
+  package var fieldFiles: [String]
   /// There were fields that are not stored.
-  public var hadTypedFields: Bool
+  package var hadTypedFields: Bool
   /// The status that means success; nil: any from 200 to 299.
-  public var expectedStatus: Int?
+  package var expectedStatus: Int?
   /// A `JSONPath` into the server's response.
-  public var reply: String?
+  package var reply: String?
 
   /// Creates a description of how forms are posted. `field` nil: the usual name of the file's field.
-  public init(
+  package init(
     field: String? = nil, fieldFiles: [String] = [], hadTypedFields: Bool = false, expectedStatus: Int? = nil,
     reply: String? = nil
   ) {
@@ -108,20 +114,20 @@ public struct JournalForm: Sendable, Codable, Hashable {
 
 /// A place in S3, and how objects are created there. Each run looks up the access keys again, in the environment and
 /// Amazon's configuration files.
-public struct S3Location: Sendable, Codable, Hashable {
+package struct S3Location: Sendable, Codable, Hashable {
   /// The bucket, its region and its server.
-  public var address: S3Address
+  package var address: S3Address
   /// The profile with the access keys; nil: the environment, or the default profile.
-  public var profile: String?
+  package var profile: String?
   /// The storage class of new objects; nil: the bucket's default.
-  public var storageClass: String?
+  package var storageClass: String?
   /// Metadata of new objects, by name without the prefix `x-amz-meta-`.
-  public var metadata: [String: String]
+  package var metadata: [String: String]
   /// nil: the bucket's default.
-  public var encryption: S3Encryption?
+  package var encryption: S3Encryption?
 
   /// Creates a place in S3. `profile` nil: the environment, or the default profile.
-  public init(
+  package init(
     _ address: S3Address, profile: String? = nil, storageClass: String? = nil, metadata: [String: String] = [:],
     encryption: S3Encryption? = nil
   ) {

@@ -19,8 +19,7 @@ public struct JournalIntent: Sendable, Hashable {
   /// Bytes; nil: the parts are not planned in advance.
   public var partSize: Int64?
 
-  /// Creates an intent. `length` and `partSize` are in bytes; nil: not known in advance.
-  public init(
+  package init(
     source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,
     contentType: String = "application/octet-stream", partSize: Int64? = nil
   ) {
@@ -78,14 +77,14 @@ public struct JournalEntry: Sendable, Identifiable {
   /// How far the upload is.
   public var state: State
   /// The state that is needed to resume the upload; nil: the server has none.
-  public var session: UploadSession?
+  package var session: UploadSession?
   /// By part number; empty for protocols that use offsets instead of parts.
-  public var receipts: [PartReceipt]
+  package var receipts: [PartReceipt]
   /// Bytes that runs have handed to their connections in this session, including a run in progress.
-  public var sent: [SentRange]
+  package var sent: [SentRange]
   /// No run has handed bytes at or after this offset to a connection in this session. nil: unknown, as after a power
   /// failure.
-  public var sentLimit: Int64?
+  package var sentLimit: Int64?
   /// Bytes that the server had confirmed at the last note. The server's own answer may differ and is authoritative.
   public var acknowledged: Int64
   /// The URL of the finished upload according to the server; nil if the server gave none.
@@ -97,7 +96,9 @@ public struct JournalEntry: Sendable, Identifiable {
   /// When the entry was last changed, in seconds since 1970.
   public var updated: Int64
   /// The process that has claimed the entry; nil if there is none or it has died.
-  public var owner: ProcessIdentity?
+  package var owner: ProcessIdentity?
+  /// A live process, perhaps this one, has claimed the entry.
+  public var isClaimed: Bool { owner != nil }
   /// Length of the version that was last sent completely; of the current version if the entry is done. nil: none was,
   /// or an earlier format of the journal did not store it.
   public var sentLength: Int64?
@@ -121,7 +122,7 @@ public struct JournalEntry: Sendable, Identifiable {
 /// The result of a claim. After all results except `.done` and `.busy`, this journal owns the entry.
 ///
 /// The large cases are indirect, because most files are new and their claim is only a number.
-public enum JournalClaim: Sendable {
+package enum JournalClaim: Sendable {
   /// The id of a new entry.
   case fresh(Int64)
   /// Unfinished, with the same version of the source: resume its session, if there is one. A session of another

@@ -13,7 +13,7 @@ public struct JournalListing: Sendable, Hashable, Identifiable {
   /// Seconds since 1970.
   public var created: Int64
   /// The process that reads the sources; nil if that process ended before the listing was complete.
-  public var owner: ProcessIdentity?
+  package var owner: ProcessIdentity?
 }
 
 extension JournalDestination {

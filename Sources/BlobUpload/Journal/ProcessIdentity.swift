@@ -2,29 +2,29 @@ import Blobs
 import Platform
 
 /// Identifies one process permanently: its pid alone may be reused.
-public struct ProcessIdentity: Sendable, Hashable {
+package struct ProcessIdentity: Sendable, Hashable {
   /// The process id, which the system may use again after the end of the process.
-  public var pid: Int32
+  package var pid: Int32
   /// The kernel's id of this boot; empty if it cannot be read.
-  public var boot: String
+  package var boot: String
   /// When the process started, in the system's own units since boot. iOS does not tell it, so it is a random number there.
-  public var start: UInt64
+  package var start: UInt64
 
   /// Creates an identity of given values. `.current` is that of this process.
-  public init(pid: Int32, boot: String, start: UInt64) {
+  package init(pid: Int32, boot: String, start: UInt64) {
     self.pid = pid
     self.boot = boot
     self.start = start
   }
 
   /// The mark of a process of this machine; nil if there is no process with this pid, or it has ended.
-  public init?(of pid: Int32) {
+  package init?(of pid: Int32) {
     guard case .running(let start) = ProcessState(of: pid) else { return nil }
     self.init(pid: pid, boot: thisBoot, start: start)
   }
 
   /// This process.
-  public static let current =
+  package static let current =
     ProcessIdentity(of: getpid())
     ?? ProcessIdentity(pid: getpid(), boot: thisBoot, start: .random(in: 1...UInt64(Int64.max)))
 
@@ -32,7 +32,7 @@ public struct ProcessIdentity: Sendable, Hashable {
   var isOfThisBoot: Bool { boot == thisBoot }
 
   /// False once the process has ended, even if it is still a zombie. If that is unknown, true.
-  public var isAlive: Bool { isAlive(withOthers: true) }
+  package var isAlive: Bool { isAlive(withOthers: true) }
 
   /// `withOthers`: other processes may have the same journal. If not, a process that the system does not show is one that
   /// was given the pid later.

@@ -3,11 +3,11 @@ import Blobs
 
 /// Bytes of a source that one run handed to its connection, and their checksum, so that the next run can tell whether
 /// the source still has them.
-public struct SentRange: Sendable, Hashable {
+package struct SentRange: Sendable, Hashable {
   /// Offset of the first byte.
-  public var start: Int64
+  package var start: Int64
   /// Offset after the last byte. The server may have received fewer.
-  public var end: Int64
+  package var end: Int64
   package var key: [UInt8]
   package var value: [UInt8]
 

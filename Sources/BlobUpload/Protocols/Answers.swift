@@ -165,8 +165,17 @@ extension UploadResult {
 }
 
 extension HTTPHeaders {
-  /// The delay that the server asks for, in seconds. A date is ignored, and the policy decides. RFC 9110 §10.2.3.
-  var retryAfter: Duration? { bytes("Retry-After").map { .seconds($0) } }
+  /// The delay that the server asks for, in seconds or as a date, which counts by the server's own clock if it tells it.
+  /// RFC 9110 §10.2.3. nil: it asks for none, or the field is invalid, and the policy decides.
+  var retryAfter: Duration? {
+    guard let field = self["Retry-After"] else { return nil }
+    if let seconds = Int64(digits: field) { return .seconds(seconds) }
+    // More seconds than fit.
+    if !field.isEmpty, field.utf8.allSatisfy({ (48...57).contains($0) }) { return .seconds(Int64.max) }
+    guard let date = HTTPDate.seconds(field) else { return nil }
+    let now = self["Date"].flatMap { HTTPDate.seconds($0) } ?? currentSeconds()
+    return .seconds(max(0, date.subtractingClamped(now)))
+  }
 }
 
 extension HTTPRequest {

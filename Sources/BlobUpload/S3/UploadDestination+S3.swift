@@ -6,10 +6,11 @@ extension UploadDestination {
   /// once, and a bucket in another region is found.
   ///
   /// - `prefix`: the folder in the bucket, as bytes; object names are appended after its last slash.
-  /// - `retry`: as for `discover`. Throws with side `.destination` if the server cannot be reached or rejects the request.
+  /// - `retry`, `retrying`: as for `discover`. Throws with side `.destination` if the server cannot be reached or rejects the request.
   public static func s3(
     _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
-    headers: HTTPHeaders = [:], retry: RetryPolicy? = nil, over transport: any Transport
+    headers: HTTPHeaders = [:], retry: RetryPolicy? = nil,
+    retrying: (@Sendable (UploadError, Duration) -> Void)? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     var address = address
     var moved = 0
@@ -19,7 +20,7 @@ extension UploadDestination {
       do {
         return try await discover(
           endpoint, speaking: uploadProtocol(address, signer, options), headers: headers, retry: retry,
-          over: transport)
+          retrying: retrying, over: transport)
       } catch {
         // A bucket has one region; a server that redirects again and again is not followed.
         guard moved < 2, let region = (error.cause as? S3OtherRegion)?.region, region != address.region else {
@@ -45,11 +46,13 @@ extension UploadDestination {
   /// ended are sent again according to its result.
   package static func s3Expected(
     _ address: S3Address, prefix: [UInt8] = [], signer: S3Signer, options: S3Multipart.Options = .init(),
-    headers: HTTPHeaders = [:], retry: RetryPolicy? = nil, over transport: any Transport
+    headers: HTTPHeaders = [:], retry: RetryPolicy? = nil,
+    retrying: (@Sendable (UploadError, Duration) -> Void)? = nil, over transport: any Transport
   ) async throws(UploadError) -> UploadDestination {
     if address.isAmazon {
       return try await s3(
-        address, prefix: prefix, signer: signer, options: options, headers: headers, retry: retry, over: transport)
+        address, prefix: prefix, signer: signer, options: options, headers: headers, retry: retry,
+        retrying: retrying, over: transport)
     }
     let endpoint = try url(of: address, prefix)
     signer.move(to: address.region)
@@ -59,7 +62,8 @@ extension UploadDestination {
     let question = DeferredProbe { [acquaintance = destination.acquaintance] () async throws(UploadError) in
       do throws(UploadError) {
         _ = try await s3(
-          address, prefix: prefix, signer: signer, options: options, headers: headers, retry: retry, over: transport)
+          address, prefix: prefix, signer: signer, options: options, headers: headers, retry: retry,
+          retrying: retrying, over: transport)
         acquaintance.noteAnswer()
       } catch {
         // A missing response is no rejection: the results of the uploads say more.

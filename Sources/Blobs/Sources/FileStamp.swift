@@ -13,13 +13,10 @@ public struct FileStamp: Sendable, Hashable {
   /// Change time, in the same unit as `modified`; also changes with mode, owner or links.
   public var changed: Int64
   /// nil if the file system is unknown: then its inode numbers and change times are not trusted across restarts.
-  public var volume: FileVolume?
+  package var volume: FileVolume?
 
-  /// Creates a stamp of given numbers. Times are in nanoseconds since 1970.
-  public init(
-    device: UInt64, inode: UInt64, size: Int64, modified: Int64, changed: Int64, volume: FileVolume? = nil
-  ) {
-    self.volume = volume
+  /// Creates a stamp of given numbers, without a file system. Times are in nanoseconds since 1970.
+  public init(device: UInt64, inode: UInt64, size: Int64, modified: Int64, changed: Int64) {
     self.device = device
     self.inode = inode
     self.size = size

@@ -2,24 +2,24 @@ import Platform
 import Synchronization
 
 /// Properties of a file system that matter for recognizing a file after a restart.
-public struct FileVolume: Sendable, Hashable {
+package struct FileVolume: Sendable, Hashable {
   /// Whether a file's inode number and change time stay the same as long as the file does, also after a restart of the
   /// machine or after the disk was unplugged. False for FAT, network and FUSE file systems, which invent these numbers.
-  public var keepsNumbers: Bool
+  package var keepsNumbers: Bool
   /// The file system's own id, which is the same on every machine; nil: only its device number identifies it.
-  public var id: UInt64?
+  package var id: UInt64?
   /// Whether the kernel grants a read lease although the file is mapped for writing. True for overlayfs: it grants one
   /// once the file is closed and only the mapping remains.
   var hidesMappings = false
 
   /// Creates a description of a file system. `id` nil: the file system has no identifier of its own.
-  public init(keepsNumbers: Bool, id: UInt64? = nil) {
+  package init(keepsNumbers: Bool, id: UInt64? = nil) {
     self.keepsNumbers = keepsNumbers
     self.id = id
   }
 
   /// The file system that contains `path`; nil if the system cannot report it. Blocks for the first file of a device.
-  public init?(of path: BytePath, device: UInt64) {
+  package init?(of path: BytePath, device: UInt64) {
     guard let volume = Self.known(device, { path.withCString { Self.ask(-1, $0) } }) else { return nil }
     self = volume
   }

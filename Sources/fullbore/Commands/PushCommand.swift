@@ -62,7 +62,7 @@ struct PushCommand: Command {
       outage.start()
       defer { outage.stop() }
       outage.discovering()
-      async let asked = reached(over: transport)
+      async let asked = reached(telling: outage, over: transport)
       if !options.readsStandardInput { expect(await walk.lookAhead(), over: transport) }
       let answer = await asked
       if case .failure(let error) = answer { try await listing.end(after: error, in: journal) }
@@ -111,13 +111,15 @@ struct PushCommand: Command {
     if !options.readsStandardInput { transport.expect(bodiesAt: options.destination.endpoint, atMost: bodies) }
   }
 
-  private func reached(over transport: SocketTransport) async -> Result<Reached, UploadError> {
+  private func reached(telling outage: OutageMonitor, over transport: SocketTransport) async -> Result<
+    Reached, UploadError
+  > {
     do throws(UploadError) {
       return .success(
         try await Reached(
           options.destination, options.connection, checksum: options.checksum, form: options.form,
           isStream: options.readsStandardInput, overwrites: options.overwrites,
-          checks: options.checks, over: transport))
+          checks: options.checks, telling: outage, over: transport))
     } catch {
       return .failure(error)
     }

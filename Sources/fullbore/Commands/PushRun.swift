@@ -46,7 +46,7 @@ struct PushRun: Sendable {
     uploader.partsAtOnce = partsAtOnce
     uploader.compared = { [counters] count in counters.comparedBytes.addClamped(Int64(count)) }
     uploader.notice = { [report] text in report.notice(text) }
-    uploader.retrying = { [outage] error, wait in outage?.failed(error, next: wait) }
+    uploader.retrying = outage?.noteRetry
     return uploader
   }
 

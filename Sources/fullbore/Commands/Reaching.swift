@@ -15,7 +15,7 @@ extension Reached {
   init(
     _ destination: Destination, _ connection: ConnectionOptions, checksum: Digest.Algorithm?,
     form: FormOptions = FormOptions(), isStream: Bool = false, overwrites: Bool = true,
-    checks: Bool = false, over transport: any Transport
+    checks: Bool = false, telling outage: OutageMonitor? = nil, over transport: any Transport
   ) async throws(UploadError) {
     let headers = try connection.fields(for: destination.endpoint)
     guard let s3 = destination.s3 else {
@@ -27,7 +27,7 @@ extension Reached {
           destination.endpoint,
           speaking: KnownProtocols.discovery(destination.protocolName, settings, at: destination.endpoint),
           headers: headers, rereading: connection.rereading(for: destination.endpoint), retry: connection.retryFirst,
-          over: transport)
+          retrying: outage?.noteRetry, over: transport)
       } catch {
         throw await connection.explained(error, at: destination.endpoint)
       }
@@ -36,13 +36,15 @@ extension Reached {
     let access = try Self.access { () throws(UsageError) in try S3Access(bucket: s3.bucket, connection.s3) }
     self.destination = try await UploadDestination.s3Expected(
       access.address, prefix: s3.prefix, signer: access.signer, options: connection.s3.objects(checksum),
-      headers: headers, retry: connection.retryFirst, over: transport)
+      headers: headers, retry: connection.retryFirst,
+      retrying: outage?.noteRetry, over: transport)
     self.s3 = access.place(connection.s3)
   }
 
   /// Connects to the destination of an earlier push; `connection` must be completed from `kept`.
   init(
-    _ kept: JournalDestination, _ connection: ConnectionOptions, over transport: any Transport
+    _ kept: JournalDestination, _ connection: ConnectionOptions, telling outage: OutageMonitor? = nil,
+    over transport: any Transport
   ) async throws(UploadError) {
     guard let endpoint = HTTPURL(kept.endpoint) else {
       throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
@@ -55,7 +57,8 @@ extension Reached {
       if let form = kept.form { settings.form = try FormOptions(form).postNow() }
       destination = try await UploadDestination.discover(
         endpoint, speaking: KnownProtocols.discovery(kept.protocolName, settings, at: endpoint), headers: headers,
-        rereading: connection.rereading(for: endpoint), retry: connection.retryFirst, over: transport)
+        rereading: connection.rereading(for: endpoint), retry: connection.retryFirst,
+        retrying: outage?.noteRetry, over: transport)
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }
@@ -65,7 +68,8 @@ extension Reached {
     )
     destination = try await UploadDestination.s3(
       access.address, prefix: kept.s3Prefix ?? [], signer: access.signer, options: options.objects(checksum),
-      headers: headers, retry: connection.retryFirst, over: transport)
+      headers: headers, retry: connection.retryFirst,
+      retrying: outage?.noteRetry, over: transport)
     s3 = access.place(options)
   }
 

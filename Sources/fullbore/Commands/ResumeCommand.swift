@@ -124,7 +124,7 @@ struct ResumeCommand: Command {
       outage?.start()
       defer { outage?.stop() }
       outage?.discovering()
-      var destination = try await Reached(kept, connection, over: transport).destination
+      var destination = try await Reached(kept, connection, telling: outage, over: transport).destination
       try destination.goOn(with: begun)
       outage?.answered()
       var run = PushRun(

@@ -82,7 +82,7 @@ struct WatchCommand: Command {
       outage.discovering()
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form,
-        overwrites: push.overwrites, checks: push.checks, over: transport)
+        overwrites: push.overwrites, checks: push.checks, telling: outage, over: transport)
       outage.answered()
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)

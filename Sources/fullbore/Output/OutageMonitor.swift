@@ -40,6 +40,8 @@ final class OutageMonitor: Sendable {
     var since: ContinuousClock.Instant?
     /// The server itself asked to wait.
     var isAsked = false
+    /// The last failure was a response, of the server or of a proxy in its place.
+    var isAnswer = false
     /// Servers of sources that were reported as silent; empty if only the destination was reported.
     var silent: [String] = []
     /// The destination was reported together with them.
@@ -74,12 +76,22 @@ final class OutageMonitor: Sendable {
     var isAsked = false
     if case .retry(_?) = error.recovery { isAsked = true }
     guard error.isOfOutage || isAsked else { return }
+    // What was sent before the failure does not end the outage.
+    let sum = moved
     state.withLock { state in
-      if state.failed == nil { state.failed = now }
-      (state.reason, state.isAsked) = (error.reason, isAsked)
+      if state.failed == nil {
+        state.failed = now
+        if state.told == nil { state.sum = sum }
+      }
+      (state.reason, state.isAsked, state.isAnswer) = (error.reason, isAsked, error.status != nil)
       // Many files wait concurrently, each for its own time; the earliest attempt counts.
       if state.next.map({ $0 <= now || now + wait < $0 }) ?? true { state.next = now + wait }
     }
+  }
+
+  /// `failed` as a closure, for `Uploader.retrying` and `UploadDestination.discover`.
+  var noteRetry: @Sendable (UploadError, Duration) -> Void {
+    { [self] error, wait in failed(error, next: wait) }
   }
 
   /// Records that the destination is being asked for its protocol, until `answered` is called.
@@ -157,7 +169,7 @@ final class OutageMonitor: Sendable {
       outage.text =
         state.isAsked
         ? "\(host) asks to be left alone for a while (\(state.reason))"
-        : "\(host) does not answer since \(clockTime(since)) (\(state.reason))"
+        : "\(host) \(state.isAnswer ? "is not ready" : "does not answer") since \(clockTime(since)) (\(state.reason))"
       if let next = state.next, next > now {
         outage.retry = next - now
         outage.text += ", trying again in \(Quantity.text(next - now))"

@@ -13,6 +13,8 @@ struct FolderEvent: Sendable, Hashable {
     /// A writer has closed the file, or it was renamed to this name.
     case closed
     case movedAway
+    /// The watched folder itself was moved or renamed.
+    case moved
   }
 
   let kind: Kind
@@ -51,7 +53,9 @@ final class FolderEvents: Sendable {
   /// the reason in `errno`, which is ENOTSUP if the system has no such events.
   func add(_ folder: BytePath, follow: Bool) -> Int32 {
     #if os(Linux)
-      var mask = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_ONLYDIR | IN_EXCL_UNLINK
+      var mask =
+        IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR
+        | IN_EXCL_UNLINK
       if !follow { mask |= IN_DONT_FOLLOW }
       return folder.withCString { inotify_add_watch(descriptor, $0, UInt32(bitPattern: mask)) }
     #else
@@ -118,6 +122,8 @@ final class FolderEvents: Sendable {
           .ended
         } else if says(IN_MOVED_FROM) {
           .movedAway
+        } else if says(IN_MOVE_SELF) {
+          .moved
         } else if says(IN_MODIFY) {
           .written
         } else if says(IN_CLOSE_WRITE | IN_MOVED_TO) {

@@ -112,7 +112,9 @@ extension WatchFeed {
       return walkAgain("the system's queue of notices was full")
     }
     if notice.kind == .ended { return folders.forget(notice.watch) }
-    guard let folder = folders.place(of: notice.watch), !notice.name.isEmpty else { return }
+    guard let folder = folders.place(of: notice.watch) else { return }
+    if notice.kind == .moved { return noteAbsence(of: folder.path, isCertain: true) }
+    if notice.name.isEmpty { return }
     let path = folder.path.appending(notice.name)
     let relative = folder.relative.appending(notice.name)
     if notice.kind == .movedAway {
@@ -155,8 +157,9 @@ extension WatchFeed {
     links.note(path, as: relative)
     if links.isIncomplete { noteRefused() }
     var status = stat()
-    // The object is a folder or a pipe, or does not exist any more.
-    guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+    guard path.status(&status) == 0 else { return noteAbsence(of: path) }
+    // The object is a folder or a pipe.
+    guard status.st_mode & S_IFMT == S_IFREG else { return }
     if !settling.note(path, as: relative, FileStamp(status, at: path), notices, after: wait, at: .now) {
       walkAgain("very many files are being written", after: settling.rest)
     }
@@ -166,6 +169,16 @@ extension WatchFeed {
     foldersToCome = []
     if options.push.output.isVerbose && walkDue == nil { report.notice("\(reason): looking at everything again") }
     walkDue = min(walkDue ?? .now + wait, .now + wait)
+  }
+
+  /// Something was not found that was there before. A source that is away for a moment, and not only that file, is walked
+  /// again when it is back: what has changed in the meantime was not reported. `isCertain`: a folder was moved, which
+  /// matters if it is a source.
+  private func noteAbsence(of path: BytePath, isCertain: Bool = false) {
+    for index in roots.indices where path == roots[index].path || !isCertain && roots[index].contains(path) {
+      roots[index].noteAbsence(isCertain: isCertain)
+      rootsDue = .now
+    }
   }
 
   /// Detects sources that were removed, returned or replaced.
@@ -190,7 +203,9 @@ extension WatchFeed {
     var items: [TreeItem] = []
     for (path, file) in settling.due(at: .now) where items.count < PushWalk.batch {
       var status = stat()
-      guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      let isThere = path.status(&status) == 0
+      guard isThere, status.st_mode & S_IFMT == S_IFREG else {
+        if !isThere { noteAbsence(of: path) }
         settling.drop(path)
         continue
       }
@@ -263,6 +278,7 @@ extension WatchFeed {
       counters.filesLeftOut.add(1, ordering: .relaxed)
       report.leftOut(path, reason: reason)
     case .failed(let path, let message):
+      noteAbsence(of: path)
       // The target of a link may appear later.
       if let place = folders.place(of: path) { links.note(path, as: place.relative) }
       if tells {

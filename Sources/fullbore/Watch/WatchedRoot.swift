@@ -20,6 +20,17 @@ struct WatchedRoot: Sendable {
     return now != mark
   }
 
+  /// Whether the path is below this folder.
+  func contains(_ other: BytePath) -> Bool {
+    other.bytes.starts(with: path.bytes) && other.bytes.dropFirst(path.bytes.count).first == UInt8(ascii: "/")
+  }
+
+  /// Call this if something below the folder was not found, or the folder was moved: if it is away, or has been away, its
+  /// return counts as a change, however short the time was.
+  mutating func noteAbsence(isCertain: Bool) {
+    if isCertain || Self.mark(of: path) != mark { mark = [.max] }
+  }
+
   private static func mark(of path: BytePath) -> [UInt64] {
     var status = stat()
     guard path.status(&status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return [] }
