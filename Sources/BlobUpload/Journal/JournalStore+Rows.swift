@@ -156,6 +156,7 @@ extension JournalStore {
   func remove(_ id: Int64, _ row: UploadRowFacts) throws(SQLiteError) {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
+    try run("DELETE FROM metadata WHERE upload = ?1", with: id)
     try run("DELETE FROM upload WHERE id = ?1", with: id)
     try run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
   }
