@@ -37,7 +37,7 @@ final class Backup: Sendable {
   }
 
   /// Uploads these assets now, while the app is in front; nil: all. Cancelling the task ends it; the next call goes on.
-  func uploadInFront(_ assets: [String]?, _ show: @MainActor (String) -> Void) async throws -> String {
+  func uploadInFront(_ assets: [String]?, _ show: @MainActor (String) async -> Void) async throws -> String {
     try await forEach(assets) { item in
       // A photo that was edited replaces its earlier version: no other file has this path.
       let upload = front.start(item, overwrite: true)

@@ -63,7 +63,8 @@ public final class BackgroundUploader: Sendable {
 
   /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
   /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
-  /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again.
+  /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again;
+  /// another version of one that is being uploaded is sent after it.
   /// If the calling task is cancelled while it waits, the next launch goes on with the upload. If `cancel` ends the upload
   /// meanwhile, it returns.
   ///
