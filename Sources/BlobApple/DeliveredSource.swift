@@ -1,4 +1,5 @@
 import Blobs
+import Platform
 
 /// Something that delivers the bytes of a resource in order, from the first one on, by calling back on a thread of its own.
 /// PhotoKit's `PHAssetResourceManager` does it so.
@@ -7,14 +8,16 @@ public protocol ByteDelivery: Sendable {
   /// Throws `.notFound` when the resource is gone, and `.permission` when the system refuses access.
   func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo
 
-  /// Begins to deliver, from the first byte on, and returns at once with what stops it.
+  /// Begins to deliver, from the first byte on, and returns with what stops it. It is called on a thread of its own, and
+  /// should return at once; it may also deliver before it returns.
   ///
   /// `receive` is called with one piece after another, never by two threads at once. It blocks while there is no room for
   /// the piece, and returns false when no further piece is wanted. An empty piece, which any thread may pass at any time,
   /// only says that the system works on the delivery, for example that it downloads the resource. `end` is called once, after
   /// the last piece: with nil when that was the last byte, else with what went wrong. It may also be called before, with
   /// `.changed` or `.invalidated`, when the resource is no longer what it was. A delivery that releases both without having
-  /// called `end` has failed with `.invalidated`. Neither is called after the returned closure has returned, except for a call
+  /// called `end` has failed with `.invalidated`, and so has one that calls neither for two minutes while a reader waits.
+  /// Neither is called after the returned closure has returned, except for a call
   /// that was under way. The returned closure may wait for such a call: from then on `receive` does not block.
   func start(
     receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Bool, end: @escaping @Sendable (BlobError?) -> Void
@@ -65,45 +68,51 @@ public struct DeliveredSource: BlobSource {
     if let kept = owner.take(at: offset, info) { return try DeliveredReader(kept, at: offset, self, cancel) }
     let pipe = BlobPipe(capacity: capacity)
     let bytes = PipeSource(pipe)
-    let start = Monitor(DeliveryStart.skipping(offset))
+    let start = Monitor(DeliveryStart(skipping: offset))
     let running = run(DeliveryInput(pipe, start, name: name), bytes, from: offset, info)
-    // The delivery may be that of a version which came after `info`.
-    try check(info, cancel)
-    deliveries.makeRoom(for: running)
-    try running.pulse.whileWaiting { () throws(BlobError) in try waitForStart(start, offset, cancel) }
+    deliveries.watch(running)
+    try running.pulse.whileWaiting { () throws(BlobError) in
+      try wait(for: start, offset, cancel) { $0.isUnderWay }
+      // The delivery may be that of a version which came after `info`.
+      try check(info, cancel)
+      try wait(for: start, offset, cancel) { start in
+        if case .skipping(let left) = start.position { left == 0 } else { true }
+      }
+    }
     return try DeliveredReader(KeptDeliveries.Kept(delivery: running, offset: offset), at: offset, self, cancel)
   }
 
   private func run(
     _ input: DeliveryInput, _ bytes: PipeSource, from offset: Int64, _ info: BlobInfo
   ) -> RunningDelivery {
-    let stop = delivery.start {
-      input.receive($0)
-    } end: {
-      input.end($0)
-    }
+    let stop = DeliveryStop()
+    // The delivery may call `receive` before its start returns. The thread that reads must not wait for that.
+    let hasThread = SystemThread.startIfAllowed("delivery") { [delivery] in input.start(delivery, stop) }
+    if !hasThread { input.end(systemError(errno, "read \(name): start a thread")) }
     return RunningDelivery(bytes, from: offset, info, input.pulse) { [weak input] in
+      input?.giveUp()
+    } stop: { [weak input] in
       // Stopping may wait for a call of `receive`, which waits for room in the pipe.
       input?.close()
-      stop()
+      stop.stop()
     }
   }
 
   /// Stops the delivery that is kept for the next reader.
   public func closeUntilNeeded() { owner.release() }
 
-  private func waitForStart(_ start: Monitor<DeliveryStart>, _ offset: Int64, _ cancel: Cancellation) throws(BlobError)
-  {
+  /// Waits until the delivery is as `isReady` says. Throws if it ends before it has reached the offset.
+  private func wait(
+    for start: Monitor<DeliveryStart>, _ offset: Int64, _ cancel: Cancellation, _ isReady: (DeliveryStart) -> Bool
+  ) throws(BlobError) {
     try cancel.whileWaiting(wakeUp: { start.update { _ in } }) { () throws(BlobError) in
       try start.wait { start throws(BlobError) -> Void? in
         try cancel.check("open \(name) at byte \(offset)")
-        switch start {
-        case .reached: return ()
-        case .skipping(0): return ()
-        case .skipping: return nil
+        switch start.position {
         case .ended(let missing):
           throw BlobError(.outOfRange, "open \(name) at byte \(offset): it has \(offset - missing)")
         case .failed(let error): throw error
+        case .skipping, .reached: return isReady(start) ? () : nil
         }
       }
     }

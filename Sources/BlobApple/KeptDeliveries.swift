@@ -4,6 +4,9 @@ import Synchronization
 /// Deliveries that no reader has at the moment. A later reader of the same source goes on with one, so that the bytes
 /// before its offset are not delivered once more.
 ///
+/// It also watches the deliveries that are being read. One that gives no sign for `mostSilence` while a reader waits is
+/// given up: its reader holds a thread, and the upload holds room that others could use.
+///
 /// The system may deliver all resources by one queue, which a kept delivery holds up, because nobody reads it. So it is
 /// released when another delivery waits in vain for its first byte, and when it was not used for a minute, since requests
 /// that the app itself makes are not seen here. Both times are counted in ticks: a process that was suspended has not waited.
@@ -14,6 +17,8 @@ final class KeptDeliveries: Sendable {
   private static let most = 32
   /// The ticks for which a delivery may wait for its first byte before the kept ones are released.
   static let patience = 10
+  /// The ticks after which a delivery without a sign is given up.
+  static let mostSilence = 120
   /// The ticks for which a delivery is kept.
   static let mostAge = 60
 
@@ -60,17 +65,23 @@ final class KeptDeliveries: Sendable {
     /// In ticks.
     var age = 0
   }
-  /// A delivery without its first byte.
-  fileprivate struct Beginning {
+  /// A delivery that has not ended.
+  fileprivate struct Watched {
     weak var pulse: RunningDelivery.Pulse?
+    let giveUp: @Sendable () -> Void
     var signs = 0
     /// The ticks for which a thread has waited without a sign.
-    var waited = 0
+    var silence = 0
+
+    var isStarved: Bool {
+      silence > 0 && silence.isMultiple(of: KeptDeliveries.patience)
+        && pulse?.hasBegun.load(ordering: .relaxed) == false
+    }
   }
   fileprivate struct State {
     /// The oldest come first.
     var kept: [Entry] = []
-    var beginning: [Beginning] = []
+    var watched: [Watched] = []
     var isTicking = false
   }
   private let state = Mutex(State())
@@ -80,9 +91,9 @@ final class KeptDeliveries: Sendable {
   init(interval: Duration = .seconds(1)) { self.interval = interval }
 
   /// Releases all kept deliveries whenever a thread has waited for the first byte of this one for `patience` ticks, and the
-  /// system has given no sign that it works on it.
-  func makeRoom(for delivery: RunningDelivery) {
-    state.withLock { $0.beginning.append(Beginning(pulse: delivery.pulse)) }
+  /// system has given no sign that it works on it. Gives this one up after `mostSilence` such ticks, also later.
+  func watch(_ delivery: RunningDelivery) {
+    state.withLock { $0.watched.append(Watched(pulse: delivery.pulse, giveUp: delivery.giveUp)) }
     startTicking()
   }
 
@@ -103,20 +114,20 @@ final class KeptDeliveries: Sendable {
 
   /// Counts one tick. Returns false if there is nothing to count any more.
   func tick() -> Bool {
-    let (released, goesOn) = state.withLock { state in
-      state.beginning = state.beginning.compactMap { $0.ticked() }
-      var isStarved = false
-      for index in state.beginning.indices where state.beginning[index].waited >= Self.patience {
-        isStarved = true
-        state.beginning[index].waited = 0
-      }
+    let (released, silent, goesOn) = state.withLock { state in
+      state.watched = state.watched.compactMap { $0.ticked() }
+      let isStarved = state.watched.contains { $0.isStarved }
+      let silent = state.watched.filter { $0.silence >= Self.mostSilence }
       for index in state.kept.indices { state.kept[index].age += 1 }
       let released = state.take { isStarved || $0.age >= Self.mostAge }
-      state.isTicking = !state.kept.isEmpty || !state.beginning.isEmpty
-      return (released, state.isTicking)
+      let pulses = released.map { ObjectIdentifier($0.delivery.pulse) }
+      state.watched.removeAll { watched in watched.pulse.map { pulses.contains(ObjectIdentifier($0)) } ?? true }
+      state.isTicking = !state.kept.isEmpty || !state.watched.isEmpty
+      return (released, silent, state.isTicking)
     }
     // They are stopped outside the lock, because that calls foreign code.
     withExtendedLifetime(released) {}
+    for watched in silent { watched.giveUp() }
     return goesOn
   }
 
@@ -143,15 +154,13 @@ extension KeptDeliveries.State {
   }
 }
 
-extension KeptDeliveries.Beginning {
-  /// The same one tick later; nil: the delivery has brought its first byte, or is over.
+extension KeptDeliveries.Watched {
+  /// The same one tick later; nil: the delivery is over.
   fileprivate func ticked() -> Self? {
-    guard let pulse, !pulse.hasBegun.load(ordering: .relaxed), !pulse.hasEnded.load(ordering: .relaxed) else {
-      return nil
-    }
+    guard let pulse, !pulse.hasEnded.load(ordering: .relaxed) else { return nil }
     var next = self
     next.signs = pulse.signs.load(ordering: .relaxed)
-    next.waited = next.signs == signs && pulse.isAwaited.load(ordering: .relaxed) ? waited + 1 : 0
+    next.silence = next.signs == signs && pulse.isAwaited.load(ordering: .relaxed) ? silence + 1 : 0
     return next
   }
 }

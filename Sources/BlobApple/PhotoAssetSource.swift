@@ -7,8 +7,9 @@
   ///
   /// Its bytes come from PhotoKit piece by piece. PhotoKit's thread waits while nobody reads, so memory stays bounded
   /// whatever the size of the asset, and nothing is copied to disk by this library. What is in iCloud only is downloaded by
-  /// the system. `info.length` is nil, because PhotoKit tells no length before iOS 27, and `dataSize` of iOS 27 is not
-  /// used yet.
+  /// the system. `info.length` is always nil. PhotoKit tells a size from iOS 27 on, but it may become known during an
+  /// upload, and a wrong one would make a photo that can never be uploaded: `PhotoGallery.Item.expectedLength` has it, for
+  /// showing progress.
   ///
   /// `info.modified` is when the picture was taken, as on a camera's card; uploads ask the server to keep it.
   ///
@@ -125,14 +126,28 @@
               error.map { error in
                 let known = error as NSError
                 return PhotoFailure.error(
-                  domain: known.domain, code: known.code, known.localizedDescription, "read photo \(name)", cause: error
-                )
+                  domain: known.domain, code: known.code, underlying: Self.underlying(known),
+                  known.localizedDescription,
+                  "read photo \(name)", cause: error)
               })
           }))
       return {
         request.cancel()
         PhotoChanges.shared.watches.forget(watch)
       }
+    }
+  }
+
+  extension PhotoDelivery {
+    /// The errors that have caused this one, the nearest first.
+    private static func underlying(_ error: NSError) -> [PhotoFailure.Identity] {
+      var (found, last) = ([PhotoFailure.Identity](), error)
+      // An error might name itself as its cause.
+      while found.count < 8, let next = last.userInfo[NSUnderlyingErrorKey] as? NSError {
+        found.append(PhotoFailure.Identity(domain: next.domain, code: next.code))
+        last = next
+      }
+      return found
     }
   }
 

@@ -21,11 +21,17 @@
       public let name: String
       /// The kind, dates and pairs of the file, for protocols that transmit metadata.
       public let facts: GalleryFacts
+      /// The bytes of the file as the library tells them, from iOS 27 and macOS 27 on; nil: not known. It is a total for
+      /// showing progress, and no upload relies on it: what counts is what the library delivers.
+      public let expectedLength: Int64?
       /// The bytes of the file. Opening it may download them from iCloud.
       public let source: PhotoAssetSource
 
       /// Identifies the file in later launches of the app: `PhotoAssetSource(identity:)` opens it again.
       public var identity: BytePath { PhotoIdentity(asset: asset, resource: resource).path }
+
+      /// The media type, by the name.
+      public var contentType: String { ContentType.of(BytePath(name)) }
 
       /// A path for the destination that no other file of the library has: `<asset>/<name>`, for example
       /// `A1B2…/IMG_0001.HEIC`. `PhotoUploads` uses the same paths unless it is given others.
@@ -105,11 +111,14 @@
       pages { () throws(BlobError) in try PhotoGallery(album: album, edits: edits, allowsNetwork: allowsNetwork) }
     }
 
-    /// The assets with these `localIdentifier`s for asynchronous code.
+    /// The assets with these `localIdentifier`s for asynchronous code; nil: the whole library.
     public static func items(
-      assets: [String], edits: GalleryEdits = .both, allowsNetwork: Bool = true
+      assets: [String]?, edits: GalleryEdits = .both, allowsNetwork: Bool = true
     ) -> some AsyncSequence<Item, BlobError> & Sendable {
-      pages { () throws(BlobError) in try PhotoGallery(assets: assets, edits: edits, allowsNetwork: allowsNetwork) }
+      pages { () throws(BlobError) in
+        guard let assets else { return try PhotoGallery(edits: edits, allowsNetwork: allowsNetwork) }
+        return try PhotoGallery(assets: assets, edits: edits, allowsNetwork: allowsNetwork)
+      }
     }
 
     private static func pages(
@@ -122,16 +131,22 @@
     }
 
     private func items(of asset: PHAsset) -> [Item] {
-      let resources = AssetResource.all(PHAssetResource.assetResources(for: asset))
+      let found = PHAssetResource.assetResources(for: asset)
+      let resources = AssetResource.all(found)
       let captured = asset.creationDate.map { CaptureDate(secondsSince1970: Int64(clamped: $0.timeIntervalSince1970)) }
       let items = plan.items(of: resources)
       return items.map { item in
         Item(
           asset: asset.localIdentifier, resource: resources[item.index], name: item.name,
-          facts: item.facts(among: items, captured: captured),
+          facts: item.facts(among: items, captured: captured), expectedLength: Self.expectedLength(found[item.index]),
           source: PhotoAssetSource(
             asset: asset.localIdentifier, resource: resources[item.index], allowsNetwork: allowsNetwork))
       }
+    }
+
+    private static func expectedLength(_ resource: PHAssetResource) -> Int64? {
+      guard #available(iOS 27, macOS 27, *) else { return nil }
+      return AssetResource.expectedLength(told: resource.dataSize)
     }
   }
 #endif

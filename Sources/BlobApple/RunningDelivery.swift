@@ -1,4 +1,5 @@
 import Blobs
+import Platform
 import Synchronization
 
 /// A delivery that has begun. It is stopped when it is released.
@@ -29,19 +30,26 @@ final class RunningDelivery: Sendable {
   /// The resource when the delivery began.
   let info: BlobInfo
   let pulse: Pulse
+  /// Ends the delivery with an error for its reader, because the system does not go on with it.
+  let giveUp: @Sendable () -> Void
   private let stop: @Sendable () -> Void
 
   init(
-    _ bytes: PipeSource, from start: Int64, _ info: BlobInfo, _ pulse: Pulse, stop: @escaping @Sendable () -> Void
+    _ bytes: PipeSource, from start: Int64, _ info: BlobInfo, _ pulse: Pulse,
+    giveUp: @escaping @Sendable () -> Void, stop: @escaping @Sendable () -> Void
   ) {
     self.bytes = bytes
     self.start = start
     self.info = info
     self.pulse = pulse
+    self.giveUp = giveUp
     self.stop = stop
   }
 
-  deinit { stop() }
+  deinit {
+    pulse.hasEnded.store(true, ordering: .relaxed)
+    stop()
+  }
 }
 
 /// Takes what a `ByteDelivery` delivers. The closures that a delivery is given own it: a delivery that releases them before
@@ -51,6 +59,8 @@ final class DeliveryInput: Sendable {
   private let pipe: BlobPipe
   private let start: Monitor<DeliveryStart>
   private let name: String
+  /// The thread that is calling `ByteDelivery.start`; nil: that has returned, or was not called yet.
+  private let starter = Mutex<pthread_t?>(nil)
 
   init(_ pipe: BlobPipe, _ start: Monitor<DeliveryStart>, name: String) {
     self.pipe = pipe
@@ -60,10 +70,26 @@ final class DeliveryInput: Sendable {
 
   deinit { end(BlobError(.invalidated, "read \(name): its delivery was given up before its end")) }
 
+  /// Calls `ByteDelivery.start` on this thread, and gives `stop` what stops the delivery.
+  func start(_ delivery: any ByteDelivery, _ stop: DeliveryStop) {
+    starter.withLock { $0 = pthread_self() }
+    stop.set(
+      delivery.start {
+        self.receive($0)
+      } end: {
+        self.end($0)
+      })
+    starter.withLock { $0 = nil }
+    start.update { $0.isUnderWay = true }
+  }
+
   /// Takes the next piece. Returns false when no reader wants it.
   func receive(_ piece: UnsafeRawBufferPointer) -> Bool {
     pulse.signs.add(1, ordering: .relaxed)
     if !piece.isEmpty { pulse.hasBegun.store(true, ordering: .relaxed) }
+    // The system may deliver on the thread that starts the delivery, which then returns only at the end.
+    let isStarter = starter.withLock { starter in starter.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    if isStarter { start.update { $0.isUnderWay = true } }
     let wanted = start.update { $0.skip(piece) }
     do throws(BlobError) {
       try pipe.write(wanted)
@@ -81,29 +107,69 @@ final class DeliveryInput: Sendable {
     if let failure { pipe.fail(failure) } else { pipe.finish() }
   }
 
+  /// The system has given no sign for long that it works on the delivery.
+  func giveUp() {
+    end(BlobError(.invalidated, "read \(name): the system has delivered nothing for long, and no sign of a download"))
+  }
+
   /// Lets a call of `receive` that waits for room return, because nobody will read any more.
   func close() { pipe.fail(BlobError(.io, "read \(name): its reader is gone")) }
 }
 
+/// Stops a delivery, also one whose start has not returned yet.
+final class DeliveryStop: Sendable {
+  private struct State {
+    var stop: (@Sendable () -> Void)?
+    var isStopped = false
+  }
+  private let state = Mutex(State())
+
+  /// The delivery has started; `stop` stops it.
+  func set(_ stop: @escaping @Sendable () -> Void) {
+    let isStopped = state.withLock { state in
+      if !state.isStopped { state.stop = stop }
+      return state.isStopped
+    }
+    if isStopped { stop() }
+  }
+
+  func stop() {
+    let stop = state.withLock { state in
+      state.isStopped = true
+      return state.stop.take()
+    }
+    stop?()
+  }
+}
+
 /// How far a delivery is on its way to the offset at which the source was opened.
-enum DeliveryStart {
-  /// So many bytes are still to be dropped.
-  case skipping(Int64)
-  case reached
-  /// The end came so many bytes before the offset.
-  case ended(missing: Int64)
-  case failed(BlobError)
+struct DeliveryStart {
+  enum Position {
+    /// So many bytes are still to be dropped.
+    case skipping(Int64)
+    case reached
+    /// The end came so many bytes before the offset.
+    case ended(missing: Int64)
+    case failed(BlobError)
+  }
+
+  private(set) var position: Position
+  /// The delivery has found its resource: it delivers, or its start has returned.
+  var isUnderWay = false
+
+  init(skipping count: Int64) { position = .skipping(count) }
 
   /// Counts the next piece, and returns its bytes from the offset on.
   mutating func skip(_ piece: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-    guard case .skipping(let left) = self else { return piece }
+    guard case .skipping(let left) = position else { return piece }
     let dropped = Int(min(left, Int64(piece.count)))
-    self = left > Int64(dropped) ? .skipping(left - Int64(dropped)) : .reached
+    position = left > Int64(dropped) ? .skipping(left - Int64(dropped)) : .reached
     return UnsafeRawBufferPointer(rebasing: piece.dropFirst(dropped))
   }
 
   mutating func end(_ failure: BlobError?) {
-    guard case .skipping(let left) = self, left > 0 else { return }
-    self = failure.map { .failed($0) } ?? .ended(missing: left)
+    isUnderWay = true
+    guard case .skipping(let left) = position, left > 0 else { return }
+    position = failure.map { .failed($0) } ?? .ended(missing: left)
   }
 }

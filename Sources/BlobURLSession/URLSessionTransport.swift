@@ -8,8 +8,10 @@ import Foundation
 
 /// A transport that uses URLSession, for its configuration, proxies and certificates.
 ///
-/// Every exchange has its own session, and so its own connection; use `SocketTransport` for many small requests. A
-/// source that blocks its upload does not block others.
+/// Every exchange has its own session, and so its own connection; use `SocketTransport` for many small requests.
+///
+/// On Linux a source that blocks its upload does not block others. On Apple's systems it may: URLSession was seen to read the
+/// streams of all sessions on one thread. So send sources that may block, such as photos in iCloud, one after another.
 ///
 /// On Linux a `SocketTransport` sends the session's requests (`URLSessionConfiguration.carryStreamedBodies`). Of the
 /// configuration, only `httpAdditionalHeaders` and `timeoutIntervalForRequest` are used; proxies come from the

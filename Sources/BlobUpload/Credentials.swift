@@ -2,7 +2,7 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// The credentials of a destination and the user's own fields. They can be read again after a 401, because a token that is
+/// The credentials of a destination and the user's own fields. They can be read again after a refusal, because a token that is
 /// valid for an hour may have been renewed in its file.
 final class Credentials: Sendable {
   /// The fields that the destination was created with.
@@ -54,4 +54,12 @@ final class Credentials: Sendable {
   }
 
   private static let threads = BlockingPool("fullbore-credentials", threads: 4, patience: .seconds(10))
+}
+
+extension UploadDestination {
+  /// The number of times that renewed credentials were read.
+  package var credentialsVersion: Int { credentials.version }
+
+  /// Returns whether there are newer credentials than those of `version`, and asks for them if there are none.
+  package func areCredentialsRenewed(since version: Int) async -> Bool { await credentials.areRenewed(since: version) }
 }

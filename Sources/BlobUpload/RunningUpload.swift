@@ -9,7 +9,7 @@ extension Uploader {
   /// The upload runs on when the returned value is discarded.
   public func start(
     _ source: any BlobSource, as path: BytePath, identity: BytePath? = nil,
-    contentType: String = "application/octet-stream", overwrite: Bool = false
+    contentType: String = "application/octet-stream", metadata: [String: String] = [:], overwrite: Bool = false
   ) -> RunningUpload {
     let state = RunningUpload.Sampled()
     let task = Task { () -> Result<UploadResult?, UploadError> in
@@ -17,7 +17,7 @@ extension Uploader {
       do throws(UploadError) {
         return .success(
           try await upload(
-            source, as: path, identity: identity, contentType: contentType, overwrite: overwrite,
+            source, as: path, identity: identity, contentType: contentType, metadata: metadata, overwrite: overwrite,
             started: { state.begin($0) }))
       } catch {
         return .failure(error)

@@ -26,6 +26,8 @@ public struct UploadQueue: Sendable {
   /// A file that has only grown since this journal sent it may replace the version that was sent, if the server still
   /// has that.
   public var replacesGrown = false
+  /// An item is as after an interruption if the server has refused the credentials: the next run goes on with it.
+  package var keepsRefusedOpen = false
   /// Totals over all items of the queue. It may be shared with other queues.
   public var totals = UploadTotals()
   /// If set, the queue waits for items that another process is sending, until they are stored or that process gives
@@ -232,6 +234,7 @@ public struct UploadQueue: Sendable {
       // The next run goes on, as after an interruption.
       let isOpen =
         failure.side == .cancelled || failure.mayPass(for: work.item.source, work.item.info)
+        || keepsRefusedOpen && failure.asksForCredentials
       if isOpen { release([work]) } else { journal.failed(id, failure.message) }
       observer.ended(work.item, progress, .failed(failure))
       return failure.endsQueue ? failure : nil

@@ -9,6 +9,7 @@ extension Uploader {
   /// source that has not changed since its upload was finished sends nothing and returns nil.
   ///
   /// - `identity`: identifies the source across runs; nil: `path`. For a file, its absolute path.
+  /// - `metadata`: as `UploadTarget.metadata`.
   /// - `started`: called once the upload has begun, on any thread, with its progress, which any thread may poll; not
   ///   called if nothing is sent because the source was uploaded before. Must be short.
   /// - Throws when the upload cannot continue; `side` tells who must act. The same call goes on from what the server has.
@@ -16,12 +17,13 @@ extension Uploader {
   @discardableResult
   public func upload(
     _ source: any BlobSource, as path: BytePath, identity: BytePath? = nil,
-    contentType: String = "application/octet-stream", overwrite: Bool = false,
+    contentType: String = "application/octet-stream", metadata: [String: String] = [:], overwrite: Bool = false,
     started: (@Sendable (UploadProgress) -> Void)? = nil
   ) async throws(UploadError) -> UploadResult? {
     let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
     var target = destination.target(path, length: info.length, contentType: contentType, overwrite: overwrite)
     target.modified = info.modified
+    target.metadata = metadata
     guard let journal else {
       let progress = UploadProgress()
       started?(progress)

@@ -153,14 +153,20 @@ public struct UploadDestination: Sendable {
   var question: DeferredProbe?
 
   /// Creates a destination without asking the server. `discover` asks it.
-  public init(endpoint: HTTPURL, uploadProtocol: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:]) {
+  ///
+  /// `rereading`: called when the server has refused the credentials, for renewed `headers`, for example with a new token
+  /// of the same user, on a thread that may block. nil, also as its result: the refusal is an error.
+  public init(
+    endpoint: HTTPURL, uploadProtocol: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:],
+    rereading: (@Sendable () -> HTTPHeaders?)? = nil
+  ) {
     self.endpoint = endpoint
     self.uploadProtocol = uploadProtocol
     traits = uploadProtocol.traits
     recipient = Recipient(endpoint, uploadProtocol, headers)
     self.limits = limits
     self.headers = headers
-    credentials = Credentials(headers)
+    credentials = Credentials(headers, rereading: rereading)
   }
 }
 

@@ -80,10 +80,32 @@ struct AssetPlanTests {
     ("NSURLErrorDomain", -1009), ("NSURLErrorDomain", -1005), ("CKErrorDomain", 3),
     ("CloudPhotoLibraryErrorDomain", 1006),
     (PhotoFailure.domain, -1),
+    // The connection to the process that has the library was interrupted, or is no longer valid.
+    ("NSCocoaErrorDomain", -1), ("NSCocoaErrorDomain", 4097), ("NSCocoaErrorDomain", 4099),
   ])
   func aDownloadThatMayGoOnLaterIsNotGivenUp(_ domain: String, code: Int) {
     let error = PhotoFailure.error(domain: domain, code: code, "no network", "read photo IMG_0001.HEIC", cause: nil)
     #expect(error.code == .invalidated)
     #expect(error.message.contains("no network") && error.message.contains("\(domain) \(code)"))
+    // The same as the cause of an error that says nothing.
+    for other in ["NSCocoaErrorDomain", PhotoFailure.domain] {
+      let cause = PhotoFailure.Identity(domain: domain, code: code)
+      let outer = PhotoFailure.error(
+        domain: other, code: 4, underlying: [.init(domain: "other", code: 1), cause], "it failed", "read", cause: nil)
+      #expect(outer.code == .invalidated && outer.message.contains("\(domain) \(code)"))
+    }
+  }
+
+  @Test(arguments: [(nil, nil), (0, 0), (4096, 4096), (-1, nil)] as [(Int?, Int64?)])
+  func aTotalIsThatOfTheSystemOrNone(_ told: Int?, _ expected: Int64?) {
+    #expect(AssetResource.expectedLength(told: told) == expected)
+  }
+
+  /// What the user must do is not hidden by what has caused it.
+  @Test func anErrorThatSaysWhatToDoIsNotRepeated() {
+    let cause = PhotoFailure.Identity(domain: "NSURLErrorDomain", code: -1009)
+    let error = PhotoFailure.error(
+      domain: PhotoFailure.domain, code: 3311, underlying: [cause], "it failed", "read", cause: nil)
+    #expect(error.code == .permission)
   }
 }

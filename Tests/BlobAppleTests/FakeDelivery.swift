@@ -32,12 +32,14 @@ final class FakeDelivery: ByteDelivery {
   let givesUp: Bool
   /// Is edited between the look at it and the start of its delivery.
   let isEditedAtStart: Bool
+  /// Delivers on the thread that starts it, and returns from `start` when the receiver has everything.
+  let deliversInStart: Bool
   let state: Mutex<State>
 
   init(
     _ pattern: PatternSource, pieceSize: Int = 64 << 10, told length: Int64? = nil, isStalled: Bool = false,
     stallsAt stall: Int64 = .max, givesUp: Bool = false, isEditedAtStart: Bool = false,
-    failure: (at: Int64, error: BlobError)? = nil
+    deliversInStart: Bool = false, failure: (at: Int64, error: BlobError)? = nil
   ) {
     self.pattern = pattern
     self.pieceSize = pieceSize
@@ -46,6 +48,7 @@ final class FakeDelivery: ByteDelivery {
     self.stall = stall
     self.givesUp = givesUp
     self.isEditedAtStart = isEditedAtStart
+    self.deliversInStart = deliversInStart
     state = Mutex(State(info: BlobInfo(length: length, validator: Validator(version: "1"))))
   }
 
@@ -69,7 +72,11 @@ final class FakeDelivery: ByteDelivery {
       if !givesUp { (state.receive, state.end) = (receive, end) }
       return state.begun
     }
-    if !isStalled, !givesUp { SystemThread.start("delivery") { [self] in deliver(number, receive, end) } }
+    if deliversInStart {
+      deliver(number, receive, end)
+    } else if !isStalled, !givesUp {
+      SystemThread.start("delivery") { [self] in deliver(number, receive, end) }
+    }
     return { [self] in
       state.withLock { _ = $0.stopped.insert(number) }
       // As PhotoKit may do it.

@@ -4,18 +4,6 @@ import Testing
 @testable import fullbore
 
 @Suite struct SmallTests {
-  @Test(
-    arguments: [
-      ("a.jpg", "image/jpeg"), ("IMG_1.HEIC", "image/heic"), ("x/y.MOV", "video/quicktime"),
-      ("a.tar.gz", "application/gzip"),
-      ("a.dng", "image/x-adobe-dng"), ("noextension", "application/octet-stream"), (".jpg", "application/octet-stream"),
-      ("a.", "application/octet-stream"), ("dir.jpg/file", "application/octet-stream"),
-      ("", "application/octet-stream"),
-    ] as [(BytePath, String)])
-  func theExtensionTellsTheType(_ path: BytePath, _ type: String) {
-    #expect(ContentType.of(path) == type)
-  }
-
   @Test func checksumLinesAreThoseOfSha256sum() {
     func line(_ name: BytePath) -> String { String(decoding: ChecksumCommand.line("ab", name), as: UTF8.self) }
     #expect(line("a b") == "ab  a b\n")

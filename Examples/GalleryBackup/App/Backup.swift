@@ -36,32 +36,31 @@ final class Backup: Sendable {
       overwrite: true, reopening: { PhotoAssetSource(identity: $0) })
   }
 
-  /// Uploads now, while the app is in front. Cancelling the task ends it; the next call goes on at the same byte.
-  func uploadInFront(_ progress: @escaping @Sendable (String, Int64) -> Void) async throws -> String {
-    try await forEachPhoto { item throws(UploadError) in
-      let source = ProgressSource(item.source) { progress(item.name, $0.offset) }
+  /// Uploads these assets now, while the app is in front; nil: all. Cancelling the task ends it; the next call goes on.
+  func uploadInFront(_ assets: [String]?, _ show: @MainActor (String) async -> Void) async throws -> String {
+    try await forEach(assets) { item in
       // A photo that was edited replaces its earlier version: no other file has this path.
-      try await front.upload(source, as: item.path, identity: item.identity, overwrite: true)
+      let upload = front.start(item, overwrite: true)
+      for await step in upload.progress {
+        await show("\(item.name): \(step.sent) of \(item.expectedLength ?? step.sent) bytes")
+      }
+      if Task.isCancelled { upload.cancel() }
+      _ = try await upload.result
     }
   }
 
   /// Gives everything to the system, which uploads while the app is suspended, and after it was terminated.
-  func uploadInBackground() async throws -> String {
-    try await forEachPhoto { item throws(UploadError) in
-      try await background.add(item.source, as: item.path, identity: item.identity)
-    }
-  }
+  func uploadInBackground() async throws -> String { try await forEach(nil) { try await background.add($0) } }
 
   /// Oldest photos first. Returns what to show, with a reason if single photos have failed. Throws an error that says what
   /// to do if the user has not allowed access to the library.
-  private func forEachPhoto(_ upload: (PhotoGallery.Item) async throws(UploadError) -> Void) async throws -> String {
+  private func forEach(_ assets: [String]?, _ upload: (PhotoGallery.Item) async throws -> Void) async throws -> String {
     _ = await PHPhotoLibrary.requestAuthorization(for: .readWrite)
     var failures: [String] = []
-    for try await item in PhotoGallery.items() {
-      do throws(UploadError) {
+    for try await item in PhotoGallery.items(assets: assets) {
+      do {
         try await upload(item)
-      } catch {
-        guard error.side == .source || error.side == .file else { throw error }
+      } catch let error as UploadError where error.side == .source || error.side == .file {
         // The other photos can still be uploaded; the next call tries this one again.
         failures.append(error.message)
       }

@@ -1,8 +1,8 @@
 import BlobApple
-import BlobUpload
+import PhotosUI
 import UIKit
 
-/// Two buttons, and what is being uploaded.
+/// Three buttons, and what is being uploaded.
 final class BackupViewController: UIViewController {
   private let status = UILabel()
   private var upload: Task<Void, Never>?
@@ -16,9 +16,12 @@ final class BackupViewController: UIViewController {
 
   override func loadView() {
     status.numberOfLines = 0
-    let now = button("Upload now", #selector(uploadInFront))
-    let later = button("Upload in the background", #selector(uploadInBackground))
-    let stack = UIStackView(arrangedSubviews: [now, later, status])
+    let stack = UIStackView(arrangedSubviews: [
+      button("Upload some photos") { $0.pick() },
+      button("Upload all now") { $0.uploadInFront(nil) },
+      button("Upload all in the background") { $0.start { try await $0.uploadInBackground() } },
+      status,
+    ])
     stack.axis = .vertical
     stack.distribution = .fillEqually
     view = stack
@@ -30,15 +33,18 @@ final class BackupViewController: UIViewController {
     start { _ in "" }
   }
 
-  @objc private func uploadInFront() {
-    start { [weak self] backup in
-      try await backup.uploadInFront { name, sent in
-        Task { @MainActor in self?.status.text = "\(name): \(sent) bytes" }
-      }
-    }
+  private func pick() {
+    // With the library, the results have the identifiers of assets.
+    var configuration = PHPickerConfiguration(photoLibrary: .shared())
+    configuration.selectionLimit = 0
+    let picker = PHPickerViewController(configuration: configuration)
+    picker.delegate = self
+    present(picker, animated: true)
   }
 
-  @objc private func uploadInBackground() { start { try await $0.uploadInBackground() } }
+  private func uploadInFront(_ assets: [String]?) {
+    start { [weak self] backup in try await backup.uploadInFront(assets) { self?.status.text = $0 } }
+  }
 
   private func start(_ action: @escaping @MainActor (Backup) async throws -> String) {
     upload?.cancel()
@@ -59,24 +65,18 @@ final class BackupViewController: UIViewController {
   private func follow(_ background: BackgroundUploader) {
     if events != nil { return }
     events = Task { [weak self] in
-      for await upload in background.events() { self?.show(upload) }
+      for await upload in background.events() { self?.status.text = "\(upload.name): \(upload.state)" }
     }
   }
 
-  private func show(_ upload: BackgroundUpload) {
-    switch upload.state {
-    case .uploading: status.text = "\(upload.name): \(upload.acknowledged) bytes"
-    case .waiting(let error, let delay): status.text = "\(upload.name): again in \(delay): \(error.message)"
-    case .finished: status.text = "\(upload.name) is on the server"
-    case .failed(let error): status.text = "\(upload.name): \(error.message)"
-    case .cancelled: status.text = "\(upload.name) was cancelled"
-    }
+  private func button(_ title: String, _ action: @escaping (BackupViewController) -> Void) -> UIButton {
+    UIButton(type: .system, primaryAction: UIAction(title: title) { [weak self] _ in self.map(action) })
   }
+}
 
-  private func button(_ title: String, _ action: Selector) -> UIButton {
-    let button = UIButton(type: .system)
-    button.setTitle(title, for: .normal)
-    button.addTarget(self, action: action, for: .touchUpInside)
-    return button
+extension BackupViewController: PHPickerViewControllerDelegate {
+  func picker(_ picker: PHPickerViewController, didFinishPicking results: [PHPickerResult]) {
+    picker.dismiss(animated: true)
+    uploadInFront(results.compactMap(\.assetIdentifier))
   }
 }

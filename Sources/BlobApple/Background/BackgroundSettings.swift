@@ -19,6 +19,10 @@ package struct BackgroundSettings: Sendable {
   package var settling = Duration.seconds(5)
   /// The system's completion handler is called after this time at the latest.
   package var handlerLimit = Duration.seconds(20)
+  /// The first pause after the server has refused the credentials; later ones are longer.
+  package var firstRefusalPause = Duration.seconds(60)
+  /// How often renewed credentials are asked for during such a pause.
+  package var renewalInterval = Duration.seconds(30)
   /// Writes pieces, as `write(2)` does.
   package var write: @Sendable (Int32, UnsafeRawBufferPointer) -> Int = { Platform.write($0, $1.baseAddress, $1.count) }
 
@@ -37,6 +41,11 @@ package struct BackgroundSettings: Sendable {
     self.spoolBytes = max(4, spoolBytes)
     self.overwrite = overwrite
     self.retry = retry
+  }
+
+  /// The pause after a refusal of the credentials, at most an hour. `refusals` have come before.
+  func refusalPause(after refusals: Int) -> Duration {
+    min(.seconds(3600), firstRefusalPause * (1 << min(refusals, 16)))
   }
 
   /// Bytes of the largest piece. Several uploads have pieces in the spool at the same time.

@@ -11,8 +11,9 @@ package protocol BackgroundTasks: Sendable {
   /// Starts a task that goes on where a failed one ended. `data` comes from that failure and can be used once. The file
   /// with the body must still be there.
   func resume(_ data: [UInt8], _ task: BackgroundTask)
-  /// A task that has ended, or does not exist, is ignored.
-  func cancel(_ label: String)
+  /// Calls `done` once the task is cancelled, so that it no longer needs the file with its body. A task that has ended, or
+  /// does not exist, needs none either.
+  func cancel(_ label: String, _ done: @escaping @Sendable () -> Void)
 }
 
 /// A request that the system is to send.

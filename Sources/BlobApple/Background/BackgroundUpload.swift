@@ -34,6 +34,19 @@ public struct BackgroundUpload: Sendable {
   }
 }
 
+extension BackgroundUpload.State: CustomStringConvertible {
+  /// A text for the person who uses the app, in English, with the reason of a failure.
+  public var description: String {
+    switch self {
+    case .uploading: "uploading"
+    case .waiting(let error, let delay): "again in \(delay.components.seconds) s: \(error.message)"
+    case .finished: "uploaded"
+    case .failed(let error): "failed: \(error.message)"
+    case .cancelled: "cancelled"
+    }
+  }
+}
+
 extension BackgroundUpload.State {
   /// The upload has failed because the source is no longer the version that was being uploaded.
   var saysChanged: Bool {

@@ -40,10 +40,10 @@ extension BackgroundUploader {
       do {
         id = try await journal.destinationID(destination.journaled(overwrite: settings.overwrite))
         entries = try await journal.unfinished().filter { $0.destinationID == id && !$0.isLeftover }
+        try await goOn(with: entries, id)
       } catch {
         throw UploadError(journal: error)
       }
-      goOn(with: entries, id)
       // Unstructured: the events may also come before that, or never.
       Task { [settings, registry = service.registry] in
         // Nothing cancels this task.
@@ -69,12 +69,13 @@ extension BackgroundUploader {
     }
     if opened.withLock({ $0.isConnected }) { return }
     let running = await service.tasks.connect(service.registry)
-    for text in running where TaskLabel(text) == nil { service.tasks.cancel(text) }
+    for text in running where TaskLabel(text) == nil { service.tasks.cancel(text) {} }
     service.registry.begin(running: running.compactMap { TaskLabel($0) }, pieces: pieces)
     opened.withLock { $0.isConnected = true }
   }
 
-  private func goOn(with entries: [JournalEntry], _ id: Int64) {
+  private func goOn(with entries: [JournalEntry], _ id: Int64) async throws(JournalError) {
+    try await journal.dropMetadataOfDone()
     var known: Set<String> = []
     for entry in entries {
       let intent = entry.intent
@@ -82,8 +83,12 @@ extension BackgroundUploader {
       known.insert(key)
       guard entry.state == .intent || entry.state == .open, let source = reopening(intent.source)
       else { continue }
+      let metadata = try await journal.metadata(of: entry.id)
       seats.take(1)
-      start(source, key, intent.source, intent.path, intent.contentType, id)
+      start(
+        AddedSource(
+          source: source, identity: intent.source, name: intent.path, contentType: intent.contentType,
+          metadata: metadata), key, id)
     }
     // Uploads that the journal no longer has were cancelled, or are done.
     for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
@@ -97,10 +102,9 @@ extension BackgroundUploader {
 
   /// Ends an upload, and deletes what the server and the journal have of it.
   func remove(_ name: BytePath, _ id: Int64) async throws(UploadError) {
-    if let task = board.task(named: name) {
-      task.cancel()
-      await task.value
-    }
+    let tasks = board.tasks(named: name)
+    for task in tasks { task.cancel() }
+    for task in tasks { await task.value }
     do {
       for found in try await entries(named: name, id) {
         guard case .resume(let entry)? = try await claim(found, named: name, id) else { continue }

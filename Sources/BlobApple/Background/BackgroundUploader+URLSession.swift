@@ -9,11 +9,12 @@
     /// after the launch: the system delivers events to it from then on.
     ///
     /// - `destination`: its protocol must be tus or the IETF's. Build it without asking the server, since there may be
-    ///   no network when the app is launched.
+    ///   no network when the app is launched. Give it `rereading` if its credentials expire: uploads that the server refuses
+    ///   because of them are `.waiting`, and go on with renewed ones, or at the next launch.
     /// - `journal`: may be shared with other uploaders and processes.
-    /// - `spool`: a folder for this uploader alone. Files in it must stay readable while the device is locked, and
-    ///   neither `tmp` nor `Caches` will do, because the system deletes files there. Foreign files are left alone. The
-    ///   folder is excluded from the device's backups.
+    /// - `spool`: a folder for this uploader alone. Neither `tmp` nor `Caches` will do, because the system deletes files
+    ///   there. Foreign files are left alone. The folder is excluded from the device's backups, and on iOS its files can be
+    ///   read while the device is locked, from the first unlock on.
     /// - `spoolBytes`: the folder never has more. A piece has at most a quarter of it; larger pieces wake the app less
     ///   often.
     /// - `overwrite`: files with other bytes at the destination are replaced.

@@ -63,16 +63,18 @@ public final class BackgroundUploader: Sendable {
 
   /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
   /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
-  /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again.
+  /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again;
+  /// another version of one that is being uploaded is sent after it.
   /// If the calling task is cancelled while it waits, the next launch goes on with the upload. If `cancel` ends the upload
   /// meanwhile, it returns.
   ///
   /// - `identity`: identifies the source in later launches, for `reopening`; nil: the path of a file, or else `name`.
+  /// - `metadata`: as `UploadTarget.metadata`.
   /// - Throws if the source cannot be read, can be read only once, or the journal or spool cannot be used; the next call
   ///   tries these again. What fails later comes through `events`.
   public func add(
     _ source: any BlobSource, as name: BytePath, identity: BytePath? = nil,
-    contentType: String = "application/octet-stream"
+    contentType: String = "application/octet-stream", metadata: [String: String] = [:]
   ) async throws(UploadError) {
     let id = try await destinationID()
     let identity = identity ?? (source as? FileSource)?.path.absolute() ?? name
@@ -80,13 +82,18 @@ public final class BackgroundUploader: Sendable {
       throw UploadError(
         .giveUp, .source, "\(name): a source that is read only once cannot be uploaded in the background")
     }
-    let item = try await item(source, identity, name, contentType)
-    if board.isRunning(item.key) { return }
+    let added = AddedSource(
+      source: source, identity: identity, name: name, contentType: contentType, metadata: metadata)
+    let item = try await item(added)
+    let version = item.info.validator == nil ? nil : TaskLabel.version(item.info)
+    if board.isRunning(item.key, adding: source, version) { return }
     let seat = board.waitForSeat(name)
     defer { board.stopWaiting(seat) }
     do {
       // The upload claims its entry when its turn comes, perhaps in a later process.
       for claim in try await journal.claim([item.intent()], destination: id, sends: false) {
+        // The first one is that of this upload, and any other that of what it replaces.
+        if let id = claim.ids.first, !metadata.isEmpty { try await journal.keepMetadata(metadata, of: id) }
         for id in claim.ids { journal.released(id) }
       }
       try await journal.flush()
@@ -106,7 +113,7 @@ public final class BackgroundUploader: Sendable {
       reservation.cancel()
     }
     if hasSeat, !board.isCancelled(seat) {
-      start(source, item.key, identity, name, contentType, id)
+      start(added, item.key, id)
     } else if hasSeat {
       seats.release(1)
     }
@@ -154,10 +161,8 @@ public final class BackgroundUploader: Sendable {
   // MARK: One upload
 
   /// Holds a seat, which is given back at the end.
-  func start(
-    _ source: any BlobSource, _ key: String, _ identity: BytePath, _ name: BytePath, _ contentType: String, _ id: Int64
-  ) {
-    let isNew = board.start(key, BackgroundUpload(name)) {
+  func start(_ added: AddedSource, _ key: String, _ id: Int64) {
+    let isNew = board.start(key, BackgroundUpload(added.name)) {
       service.wakeUp.enter()
       service.registry.start(key)
       // An upload with pieces in the spool must not wait for those that wait for room there.
@@ -165,23 +170,17 @@ public final class BackgroundUploader: Sendable {
       if hasPieces { places.take(1) }
       // Unstructured, because uploads go on after `add` has returned; `cancel` ends them.
       return Task {
-        var end = BackgroundUpload.State.cancelled
         let hasPlace = if hasPieces { true } else { await places.reserve(1) }
-        if hasPlace {
-          var edits = 0
-          while true {
-            end = await upload(source, key, identity, name, contentType, id)
-            // The next turn uploads the present version. Pieces of the old one are of no use.
-            guard end.saysChanged, edits < Self.mostEdits else { break }
-            edits += 1
-            service.discardAll(of: key)
-            board.change(key) { $0.state = .uploading }
-          }
-          places.release(1)
+        var added = added
+        while true {
+          let end = hasPlace ? await turns(added, key, id) : .cancelled
+          service.discardAll(of: key)
+          service.registry.stop(key)
+          guard let source = board.end(key, end) else { break }
+          added.source = source
+          service.registry.start(key)
         }
-        service.discardAll(of: key)
-        service.registry.stop(key)
-        board.end(key, end)
+        if hasPlace { places.release(1) }
         seats.release(1)
         service.wakeUp.leave()
       }
@@ -189,12 +188,47 @@ public final class BackgroundUploader: Sendable {
     if !isNew { seats.release(1) }
   }
 
-  private func upload(
-    _ source: any BlobSource, _ key: String, _ identity: BytePath, _ name: BytePath, _ contentType: String, _ id: Int64
-  ) async -> BackgroundUpload.State {
+  /// Uploads a source, anew if it is edited meanwhile, and again after a pause while the server refuses the credentials.
+  private func turns(_ added: AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
+    var (edits, refusals) = (0, 0)
+    while true {
+      let credentials = destination.credentialsVersion
+      let end = await upload(added, key, id)
+      if end.saysChanged, edits < Self.mostEdits {
+        // The next turn uploads the present version. Pieces of the old one are of no use.
+        edits += 1
+        service.discardAll(of: key)
+        board.change(key) { $0.state = .uploading }
+      } else if case .failed(let error) = end, error.asksForCredentials {
+        let pause = settings.refusalPause(after: refusals)
+        refusals += 1
+        board.change(key) { $0.state = .waiting(error, pause) }
+        await waitForCredentials(since: credentials, atMost: pause)
+        if Task.isCancelled { return .cancelled }
+        board.change(key) { $0.state = .uploading }
+      } else {
+        return end
+      }
+    }
+  }
+
+  /// Waits until the credentials were renewed. Nothing is with the system meanwhile, so the app is not kept awake.
+  private func waitForCredentials(since version: Int, atMost pause: Duration) async {
+    service.wakeUp.leave()
+    defer { service.wakeUp.enter() }
+    let end = ContinuousClock.now + pause
+    while !Task.isCancelled, case let rest = ContinuousClock.now.duration(to: end), rest > .zero {
+      // The loop's condition finds out whether the task was cancelled.
+      try? await Task.sleep(for: min(rest, settings.renewalInterval))
+      if await destination.areCredentialsRenewed(since: version) { return }
+    }
+  }
+
+  private func upload(_ added: AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
     do throws(UploadError) {
-      let item = try await item(source, identity, name, contentType)
+      let item = try await item(added)
       board.change(key) { $0.length = item.info.length }
+      board.sends(TaskLabel.version(item.info), key)
       let clock = DeferringClock(longestPause: settings.longestPause)
       let transport = PieceTransport(
         service, upload: key, version: TaskLabel.version(item.info), pieceBytes: settings.pieceBytes, clock: clock
@@ -207,20 +241,30 @@ public final class BackgroundUploader: Sendable {
       uploader.clock = clock
       uploader.inFlight = transport
       uploader.retrying = { [board] error, delay in board.change(key) { $0.state = .waiting(error, delay) } }
-      let queue = UploadQueue(uploader, journal: journal, destinationID: id)
+      var queue = UploadQueue(uploader, journal: journal, destinationID: id)
+      queue.keepsRefusedOpen = true
       return .finished(try await queue.upload(item) { [board] progress in board.follow(key, progress) })
     } catch {
       return error.side == .cancelled ? .cancelled : .failed(error)
     }
   }
 
-  private func item(
-    _ source: any BlobSource, _ identity: BytePath, _ name: BytePath, _ contentType: String
-  ) async throws(UploadError) -> UploadItem {
+  private func item(_ added: AddedSource) async throws(UploadError) -> UploadItem {
+    let source = added.source
     let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
     var target = destination.target(
-      name, length: info.length, contentType: contentType, overwrite: settings.overwrite)
+      added.name, length: info.length, contentType: added.contentType, overwrite: settings.overwrite)
     target.modified = info.modified
-    return UploadItem(source: source, info: info, identity: identity, target: target)
+    target.metadata = added.metadata
+    return UploadItem(source: source, info: info, identity: added.identity, target: target)
   }
+}
+
+/// What `add` was called with.
+struct AddedSource: Sendable {
+  var source: any BlobSource
+  let identity: BytePath
+  let name: BytePath
+  let contentType: String
+  let metadata: [String: String]
 }

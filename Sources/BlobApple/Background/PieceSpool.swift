@@ -30,7 +30,10 @@ package final class PieceSpool: Sendable {
   func reserve(_ bytes: Int64) async -> Bool { await room.reserve(bytes) }
   func release(_ bytes: Int64) { room.release(bytes) }
 
-  func path(of label: TaskLabel) -> BytePath { folder.appending(BytePath(label.text + Self.finished)) }
+  func path(of label: TaskLabel) -> BytePath { Self.path(of: label, in: folder) }
+  static func path(of label: TaskLabel, in folder: BytePath) -> BytePath {
+    folder.appending(BytePath(label.text + finished))
+  }
 
   /// Deletes what a killed process has left half-written, and returns the labels of the pieces, for which room is
   /// reserved. A piece that was cut or has another name does not count as one. Blocks.
@@ -137,6 +140,14 @@ package final class PieceSpool: Sendable {
       isSame = filled == chunk.count && memcmp(buffer.baseAddress!, chunk.baseAddress!, filled) == 0
     }
     return isSame && count == label.length && size(of: path(of: label)) == count
+  }
+
+  /// Why the piece cannot be read by the system now; nil: it can. Blocks.
+  func problem(reading label: TaskLabel) -> BlobError? {
+    let file = path(of: label).withCString { open($0, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) }
+    if file < 0 { return systemError(errno, "read a piece in the spool \(folder)") }
+    close(file)
+    return nil
   }
 
   /// Deletes a piece, and frees its room if it has any.

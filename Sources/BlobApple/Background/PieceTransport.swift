@@ -3,28 +3,6 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// The objects that all uploads of a `BackgroundUploader` share.
-struct BackgroundService: Sendable {
-  let tasks: any BackgroundTasks
-  let registry: TaskRegistry
-  let spool: PieceSpool
-  let wakeUp: WakeUp
-  /// Sends requests without a body while the app runs, which is faster than a background task.
-  let direct: any Transport
-  /// Copies and compares bodies. A source may block a thread for long.
-  let threads = BlockingPool("background", threads: 4, patience: .seconds(10))
-
-  /// Cancels a task of which the outcome is of no use, and deletes its piece.
-  func discard(_ label: TaskLabel) {
-    registry.giveUp(label)
-    tasks.cancel(label.text)
-    spool.remove(label)
-  }
-
-  /// Deletes what is left of an upload: its tasks, whatever they send, and their pieces.
-  func discardAll(of upload: String) { for label in registry.pending(upload) { discard(label) } }
-}
-
 /// The transport of one upload. It gives requests with bodies to the system, which sends them even if the app is
 /// terminated meanwhile. A request that an earlier process has left to the system is not sent again: its response is
 /// waited for instead.
@@ -93,6 +71,11 @@ final class PieceTransport: Transport {
           if let length = old.length { on.sent(Int(length)) }
           follow(old)
           response = try await self.response(to: old, request, isWhole: request.isWholeCreation(from: old.start))
+          // The request of the earlier process had that process's credentials. The present ones are tried at once.
+          if let refusal = response, refusal.refusesCredentials {
+            throw TransportError(
+              .broken, "\(request.method) \(request.url): the credentials of an earlier launch were refused")
+          }
         }
       } else if old.version == version, old.kind == .append, old.place == label.place {
         // The server would refuse one of the two, or tell an offset that is about to change.
@@ -154,9 +137,23 @@ final class PieceTransport: Transport {
   private func run(
     _ label: TaskLabel, _ request: HTTPRequest, after delay: Duration, isWhole: Bool
   ) async throws(TransportError) -> HTTPResponse {
+    do { try await checkPiece(label, request) } catch {
+      service.forget(label)
+      throw error
+    }
     service.registry.add(label) { [sent] total in sent(label.start + total) }
     service.tasks.start(task(label, request, after: delay))
     return try await response(to: label, request, isWhole: isWhole)
+  }
+
+  /// The system ends the app if it cannot read the file with a body, for example because the device is locked and the app
+  /// has chosen a protection class that forbids it.
+  private func checkPiece(_ label: TaskLabel, _ request: HTTPRequest) async throws(TransportError) {
+    guard label.length != nil else { return }
+    let service = service
+    let problem = await service.threads.runUntilCancelled { _ in service.spool.problem(reading: label) } ?? nil
+    guard let problem else { return }
+    throw TransportError(.broken, "\(request.method) \(request.url): \(problem.message)", cause: problem)
   }
 
   private func task(_ label: TaskLabel, _ request: HTTPRequest, after delay: Duration) -> BackgroundTask {
@@ -170,9 +167,11 @@ final class PieceTransport: Transport {
   private func response(
     to label: TaskLabel, _ request: HTTPRequest, isWhole: Bool
   ) async throws(TransportError) -> HTTPResponse {
-    defer { service.discard(label) }
+    var hasEnded = false
+    defer { if hasEnded { service.forget(label) } else { service.discard(label) } }
     var resumptions = 0
     while let end = await service.registry.end(of: label) {
+      hasEnded = true
       switch end {
       case .response(let response, let unsent):
         let length = label.length ?? 0
@@ -183,6 +182,8 @@ final class PieceTransport: Transport {
         return response
       case .failed(_, let data?) where isWhole && resumptions < Self.mostResumptions:
         resumptions += 1
+        try await checkPiece(label, request)
+        hasEnded = false
         service.registry.add(label) { [sent] total in sent(label.start + total) }
         service.tasks.resume(data, task(label, request, after: .zero))
       case .failed(let error, _):

@@ -12,6 +12,8 @@
       var receiver: (any BackgroundTaskReceiver)?
       /// The beginning of each response's content, by the number of its task.
       var contents: [Int: [UInt8]] = [:]
+      /// The tasks of which the end was not told yet.
+      var labels: Set<String> = []
     }
     private let state = Mutex(State())
     private let configuration: URLSessionConfiguration
@@ -19,11 +21,11 @@
     /// Bytes of a response's content that are kept.
     private static let mostContent = 64 << 10
 
-    /// Holds the bodies. Copies of them must not go into the backups of the device.
-    private let spool: URL
+    /// Holds the bodies.
+    private let spool: BytePath
 
     init(_ identifier: String, spool: BytePath, _ configure: (URLSessionConfiguration) -> Void) {
-      self.spool = URL(fileURLWithPath: spool.description)
+      self.spool = spool
       configuration = .background(withIdentifier: identifier)
       configuration.sessionSendsLaunchEvents = true
       configure(configuration)
@@ -35,16 +37,12 @@
 
     func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] {
       state.withLock { $0.receiver = receiver }
-      var (folder, values) = (spool, URLResourceValues())
-      values.isExcludedFromBackup = true
-      // Otherwise backups take longer, and nothing else is different.
-      try? folder.setResourceValues(values)
+      prepareSpool()
       // From here on the system delivers the events of tasks that have ended.
-      let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
-      state.withLock { $0.session = session }
       var labels: [String] = []
       for task in await session.allTasks {
-        guard let label = task.taskDescription else {
+        // Without its piece a task that was not resumed yet would send an empty body.
+        guard let label = task.taskDescription, task.state != .suspended || hasPiece(label) else {
           task.cancel()
           continue
         }
@@ -52,7 +50,27 @@
         // The app was killed before it had resumed this task, which would wait forever.
         if task.state == .suspended { task.resume() }
       }
+      state.withLock { [labels] in $0.labels.formUnion(labels) }
       return labels
+    }
+
+    private func prepareSpool() {
+      var (folder, values) = (URL(fileURLWithPath: spool.description), URLResourceValues())
+      values.isExcludedFromBackup = true
+      // Otherwise backups take longer, and nothing else is different.
+      try? folder.setResourceValues(values)
+      #if os(iOS)
+        // Pieces are read while the device is locked, whatever protection the app has chosen for its other files. If this
+        // fails, a piece that cannot be read is found before it is given to the system.
+        try? FileManager.default.setAttributes(
+          [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: spool.description)
+      #endif
+    }
+
+    private func hasPiece(_ text: String) -> Bool {
+      guard let label = TaskLabel(text), let length = label.length else { return TaskLabel(text) != nil }
+      // What cannot be looked at cannot be sent either.
+      return (try? FileSource(PieceSpool.path(of: label, in: spool)).info(Cancellation()))?.length == length
     }
 
     func start(_ task: BackgroundTask) {
@@ -64,25 +82,34 @@
       request.httpShouldHandleCookies = false
       // The system sets the length of a file.
       request.setValue(nil, forHTTPHeaderField: "Content-Length")
-      guard let file = task.body else { return begin(session?.downloadTask(with: request), task) }
-      begin(session?.uploadTask(with: request, fromFile: URL(fileURLWithPath: file.description)), task)
+      guard let file = task.body else { return begin(session.downloadTask(with: request), task) }
+      begin(session.uploadTask(with: request, fromFile: URL(fileURLWithPath: file.description)), task)
     }
 
     func resume(_ data: [UInt8], _ task: BackgroundTask) {
-      begin(session?.uploadTask(withResumeData: Data(data)), task)
+      begin(session.uploadTask(withResumeData: Data(data)), task)
     }
 
-    func cancel(_ label: String) {
-      session?.getAllTasks { tasks in
+    func cancel(_ label: String, _ done: @escaping @Sendable () -> Void) {
+      session.getAllTasks { tasks in
         for task in tasks where task.taskDescription == label { task.cancel() }
+        done()
       }
     }
 
-    private var session: URLSession? { state.withLock { $0.session } }
+    /// The session, which is made again if the system has invalidated it.
+    private var session: URLSession {
+      state.withLock { state in
+        if let session = state.session { return session }
+        let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
+        state.session = session
+        return session
+      }
+    }
     private var receiver: (any BackgroundTaskReceiver)? { state.withLock { $0.receiver } }
 
-    private func begin(_ created: URLSessionTask?, _ task: BackgroundTask) {
-      guard let created else { return }
+    private func begin(_ created: URLSessionTask, _ task: BackgroundTask) {
+      state.withLock { _ = $0.labels.insert(task.label) }
       created.taskDescription = task.label
       created.countOfBytesClientExpectsToSend = task.length
       if task.delay > .zero { created.earliestBeginDate = Date(timeIntervalSinceNow: task.delay / .seconds(1)) }
@@ -121,9 +148,25 @@
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-      let content = state.withLock { $0.contents.removeValue(forKey: task.taskIdentifier) }
+      let content = state.withLock { state in
+        if let label = task.taskDescription { state.labels.remove(label) }
+        return state.contents.removeValue(forKey: task.taskIdentifier)
+      }
       guard let label = task.taskDescription else { return }
       receiver?.ended(label, Self.end(of: task, content ?? [], error))
+    }
+
+    /// No task of the session sends anything any more, and no end of one is told. The next request makes another session.
+    func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
+      let labels = state.withLock { state in
+        state.session = nil
+        state.contents = [:]
+        defer { state.labels = [] }
+        return state.labels
+      }
+      let reason = error.map { ": \($0.localizedDescription)" } ?? ""
+      let error = TransportError(.broken, "the system has ended the background session\(reason)")
+      for label in labels { receiver?.ended(label, .failed(error, resumeData: nil)) }
     }
 
     func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession) { receiver?.deliveredAll() }

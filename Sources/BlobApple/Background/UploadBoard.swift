@@ -8,6 +8,10 @@ final class UploadBoard: Sendable {
     var upload: BackgroundUpload
     var progress: UploadProgress?
     var task: Task<Void, Never>?
+    /// The version of the source that is being uploaded; nil: it was not looked at yet.
+    var version: String?
+    /// What `add` was last called with since the upload has begun.
+    var added: (source: any BlobSource, version: String)?
   }
   /// A call of `add` whose upload has not begun.
   fileprivate struct Seat {
@@ -38,11 +42,22 @@ final class UploadBoard: Sendable {
     }
   }
 
-  func isRunning(_ key: String) -> Bool { state.withLock { $0.running[key] != nil } }
+  /// Whether an upload has the key already. It then uploads `source` after its end if that is another version.
+  /// `version` nil: versions of the source cannot be told apart.
+  func isRunning(_ key: String, adding source: any BlobSource, _ version: String?) -> Bool {
+    state.withLock { state in
+      guard state.running[key] != nil else { return false }
+      if let version { state.running[key]?.added = (source, version) }
+      return true
+    }
+  }
 
-  /// The task of the upload with this name; nil: there is none.
-  func task(named name: BytePath) -> Task<Void, Never>? {
-    state.withLock { $0.running.values.first { $0.upload.name == name }?.task }
+  /// The upload sends this version from now on.
+  func sends(_ version: String, _ key: String) { state.withLock { $0.running[key]?.version = version } }
+
+  /// The tasks of the uploads with this name.
+  func tasks(named name: BytePath) -> [Task<Void, Never>] {
+    state.withLock { $0.running.values.filter { $0.upload.name == name }.compactMap(\.task) }
   }
 
   // MARK: Uploads that have not begun
@@ -90,13 +105,23 @@ final class UploadBoard: Sendable {
     state.withLock { $0.change(key, body) }
   }
 
-  /// The same for the last change. The upload no longer runs, so whoever is told may add it again.
-  func end(_ key: String, _ end: BackgroundUpload.State) {
+  /// The same for the last change. The upload no longer runs, so whoever is told may add it again. Returns a source that
+  /// must be uploaded first, because it was added meanwhile in another version; then nothing has ended. nil: there is none.
+  @discardableResult
+  func end(_ key: String, _ end: BackgroundUpload.State) -> (any BlobSource)? {
     state.withLock { state in
+      let added = state.running[key]?.added
+      state.running[key]?.added = nil
+      if case .cancelled = end {
+      } else if let added, let version = state.running[key]?.version, added.version != version {
+        state.change(key) { $0.state = .uploading }
+        return added.source
+      }
       state.change(key, isLast: true) { upload in
         upload.state = end
         if case .finished = end, let length = upload.length { upload.sent = length }
       }
+      return nil
     }
   }
 

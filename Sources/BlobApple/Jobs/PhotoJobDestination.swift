@@ -15,7 +15,8 @@ public struct PhotoJobDestination: Sendable {
 
   /// - Parameters:
   ///   - folder: must begin with the extension's `BackgroundUploadURLBase`, or the system refuses it.
-  ///   - method: POST or PUT.
+  ///   - method: POST or PUT. With PUT, a photo that was edited replaces the file of its earlier version (`If-Match: *`): if
+  ///     that was moved away at the server, it is refused (412) each time. POST stores it anew.
   ///   - headers: is called for each request, so that a token can be renewed. Its fields go to this folder's origin only.
   ///     The system keeps them with the job until the job is acknowledged.
   ///   - interopVersion: `Upload-Draft-Interop-Version`, for servers that must find it. nil leaves the field to the system,

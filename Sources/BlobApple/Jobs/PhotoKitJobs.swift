@@ -23,11 +23,13 @@
     }
 
     public func jobs() throws(PhotoJobError) -> [PhotoJob] {
-      let mayRetry = Set(Self.fetch(.retry).map { $0.localIdentifier })
+      // Asked once: a job that fails between two questions would lose its retry.
+      let retriable = Self.fetch(.retry)
+      let mayRetry = Set(retriable.map { $0.localIdentifier })
       let ended = Self.fetch(.acknowledge)
       // A failed job may be among those to retry only.
       var found = Dictionary(
-        (ended + Self.fetch(.retry)).map { ($0.localIdentifier, $0) }, uniquingKeysWith: { first, _ in first })
+        (ended + retriable).map { ($0.localIdentifier, $0) }, uniquingKeysWith: { first, _ in first })
       if #available(iOS 26.5, *) {
         for job in Self.fetch(.process) { found[job.localIdentifier] = job }
       }

@@ -46,14 +46,13 @@ extension PhotoUploads {
         } catch {
           switch error.code {
           case .limit: throw .stopped
-          case .gone: return true
-          // Another job takes its place.
-          case .failed:
+          // Another job takes its place. The retry was not made.
+          case .gone, .failed:
             (row.state, row.attempts, row.error) = (.idle, row.attempts - 1, "\(reason); then \(error)")
           }
+          try await keep(row)
+          return error.code == .gone ? true : try acknowledge(job)
         }
-        try await keep(row)
-        return try acknowledge(job)
       }
       if row.isOpen {
         giveUpOrWait(&row, since: reason, whileOthersArrive: evidence.succeeded > 0)

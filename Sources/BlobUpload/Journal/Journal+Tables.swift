@@ -91,6 +91,24 @@ extension Journal {
   }
 }
 
+// Metadata of uploads.
+extension Journal {
+  /// `UploadTarget.metadata` of an upload that `keepMetadata` has stored; empty: there is none.
+  package func metadata(of id: Int64) throws(JournalError) -> [String: String] {
+    try read { store throws(SQLiteError) in try store.metadata.metadata(of: id) }
+  }
+
+  /// Removes the metadata of uploads that are done.
+  package func dropMetadataOfDone() throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.metadata.dropDone() }
+  }
+
+  /// Stores the metadata of an upload for the process that begins it. Empty: nothing is stored any more.
+  package func keepMetadata(_ metadata: [String: String], of id: Int64) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.metadata.keep(metadata, of: id) }
+  }
+}
+
 // What was learned about hosts.
 extension Journal {
   /// The largest request body in bytes that a host, or a proxy before it, was found to accept in the last 30 days; nil:

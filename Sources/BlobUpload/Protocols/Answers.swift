@@ -10,7 +10,8 @@ extension UploadError {
   public init(_ request: HTTPRequest, _ response: HTTPResponse, conflict: Recovery = .giveUp) {
     let (recovery, side): (Recovery, Side) =
       switch response.status {
-      case 401, 407: (.giveUp, .destination)
+      case _ where response.refusesCredentials: (.giveUp, .destination)
+      case 407: (.giveUp, .destination)
       case 408, 425, 429, 500, 502, 503, 504: (.retry(after: response.headers.retryAfter), .file)
       case 409, 412: (conflict, .file)
       case 423, 460: (.resync, .file)
@@ -22,13 +23,18 @@ extension UploadError {
       default: (.giveUp, .file)
       }
     self.init(
-      recovery, side, "\(request.method) \(request.url): \(response.summary)", status: response.status)
+      recovery, side, "\(request.method) \(request.url): \(response.summary)",
+      status: response.refusesCredentials ? 401 : response.status)
   }
+
+  /// The server wants other credentials, whatever the file.
+  package var asksForCredentials: Bool { status == 401 && side == .destination }
 
   /// The error for a response to a request for an upload's own URL: 404, 410 and 403 mean that the upload no longer
   /// exists.
   init(session request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response, conflict: .resync)
+    if response.refusesCredentials { return }
     if [403, 404, 410].contains(response.status) { recovery = .restart }
   }
 
@@ -69,7 +75,15 @@ extension HTTPResponse {
   }
 
   /// Every further request would get the same response: credentials are missing, or the URL names another server.
-  var refusesAll: Bool { [401, 407, 421].contains(status) }
+  var refusesAll: Bool { refusesCredentials || [407, 421].contains(status) }
+
+  /// The credentials are missing or are no longer valid. A server may also say so by 403 with the error that RFC 6750 §3.1
+  /// has for a token that has expired; any other 403 concerns the file.
+  package var refusesCredentials: Bool {
+    if status == 401 { return true }
+    guard status == 403, let field = headers["WWW-Authenticate"]?.lowercased() else { return false }
+    return field.contains("error=\"invalid_token\"") || field.contains("error=invalid_token")
+  }
 
   /// The status, its meaning, and the first line of the server's explanation.
   var summary: String {

@@ -21,7 +21,7 @@ extension UploadContext {
       let version = server.credentials.version
       let hop = SentCounter()
       let response = try await exchange(request, body, counting(hop, on))
-      if response.status == 401, !isRenewed, await server.credentials.areRenewed(since: version) {
+      if response.refusesCredentials, !isRenewed, await server.credentials.areRenewed(since: version) {
         isRenewed = true
         guard body.canBeSentAgain(on) else {
           var error = UploadError(request, response)

@@ -1,5 +1,6 @@
 // swift-format-ignore-file
-// What Photos has in Swift only: the extensions for background uploads.
+// What Photos has in Swift only: the extensions for background uploads, and the size of a resource.
+@_exported import Photos
 import ExtensionFoundation
 
 @available(iOS 26.1, macOS 27.0, *)
@@ -28,4 +29,9 @@ public protocol PHBackgroundResourceUploadJobExtension: AppExtension {
 @available(iOS 27.0, macOS 27.0, *)
 extension PHBackgroundResourceUploadJobExtension {
   public var configuration: BackgroundUploadConfiguration { fatalError() }
+}
+
+@available(iOS 27.0, macOS 27.0, *)
+extension PHAssetResource {
+  public var dataSize: Int? { fatalError() }
 }

@@ -118,6 +118,49 @@ import Testing
     #expect(phone.names.isEmpty)
   }
 
+  /// A task that has not begun to read its file would be sent with an empty body if the file were deleted first.
+  @Test func aPieceIsDeletedAfterItsTaskWasCancelled() async throws {
+    let scratch = try ScratchFolder()
+    let wakeUp = WakeUp()
+    let spool = PieceSpool(scratch.path.appending("spool"), bound: 1000, wakeUp)
+    _ = try spool.sweep()
+    let tasks = SlowTasks()
+    let service = BackgroundService(
+      tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: SocketTransport())
+    let url = try #require(HTTPURL("http://server/files/1"))
+    let body = BlobSlice(PatternSource(length: 600), length: 600)
+    let empty = TaskLabel(upload: "1", version: "1", HTTPRequest("PATCH", url), body: body)
+    #expect(await spool.reserve(600))
+    let label = try spool.write(body, as: empty, atMost: 600, Cancellation())
+    #expect(spool.problem(reading: label) == nil)
+    service.discard(label)
+    #expect(scratch.names(in: "spool").count == 1)
+    async let hasRoom = spool.reserve(600)
+    tasks.finish()
+    #expect(await hasRoom)
+    #expect(scratch.names(in: "spool").isEmpty)
+    #expect(spool.problem(reading: label)?.errno == 2)
+  }
+
+  /// Two sources that were added under one name.
+  @Test func cancelEndsAllUploadsOfAName() async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus())
+    phone.daemon.isHeld = true
+    let app = try await phone.launch()
+    for number in 1...2 {
+      let source = PatternSource(length: 70_000, seed: UInt64(number))
+      try await app.uploader.add(source, as: "film.mov", identity: BytePath("\(number)"))
+    }
+    try await eventually { app.uploader.uploads.count == 2 }
+    try await app.uploader.cancel("film.mov")
+    #expect(app.uploader.uploads.isEmpty)
+    #expect(try await app.journal.unfinished().isEmpty)
+    phone.daemon.isHeld = false
+    try await eventually { phone.daemon.isIdle && phone.names.isEmpty }
+    #expect(server.contents(of: "film.mov") == nil)
+  }
+
   /// A task ends after the system has told which tasks there are, and after it has delivered the earlier events.
   @Test func anEventThatComesBeforeTheTasksAreKnownIsNotLost() async throws {
     let server = try ServedFolder()
@@ -152,6 +195,17 @@ private final class SwitchedTransport: Transport {
   }
 }
 
+/// Cancels tasks when `finish` is called.
+private final class SlowTasks: BackgroundTasks {
+  private let cancelled = Mutex<[@Sendable () -> Void]>([])
+
+  func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] { [] }
+  func start(_ task: BackgroundTask) {}
+  func resume(_ data: [UInt8], _ task: BackgroundTask) {}
+  func cancel(_ label: String, _ done: @escaping @Sendable () -> Void) { cancelled.withLock { $0.append(done) } }
+  func finish() { for done in cancelled.withLock({ $0 }) { done() } }
+}
+
 /// Returns from `connect` when the tasks that it names have ended.
 private struct LateTasks: BackgroundTasks {
   let daemon: Daemon
@@ -167,5 +221,5 @@ private struct LateTasks: BackgroundTasks {
   }
   func start(_ task: BackgroundTask) { daemon.start(task) }
   func resume(_ data: [UInt8], _ task: BackgroundTask) { daemon.resume(data, task) }
-  func cancel(_ label: String) { daemon.cancel(label) }
+  func cancel(_ label: String, _ done: @escaping @Sendable () -> Void) { daemon.cancel(label, done) }
 }

@@ -82,6 +82,34 @@ import Testing
     #expect(phone.names.isEmpty && phone.largestSpool <= phone.settings.spoolBytes)
   }
 
+  /// A photo that is edited while the system has its only piece, and added again: nobody reads the source once more.
+  @Test(arguments: BackgroundProtocol.allCases, [true, false])
+  func anEditThatIsAddedDuringTheLastPieceIsUploaded(
+    _ uploadProtocol: BackgroundProtocol, knowsLength: Bool
+  ) async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, spoolBytes: 400_000, daemon: daemon) {
+      $0.overwrite = true
+    }
+    let app = try await phone.launch()
+    let versions = [7, 8].map { PatternSource(length: 7000, seed: $0, knowsLength: knowsLength) }
+    let photo = EditedPhoto(versions)
+    async let end = app.end(of: "a.heic")
+    try await app.add(photo, as: "a.heic")
+    try await eventually { daemon.started.contains { $0.task.length == 7000 } }
+    // The same version once more is the same upload.
+    try await app.add(photo, as: "a.heic")
+    photo.edit()
+    try await app.add(photo, as: "a.heic")
+    daemon.isHeld = false
+    let last = await end
+    #expect(last.isFinished, "\(String(describing: last))")
+    #expect(server.has("a.heic", versions[1]))
+    #expect(daemon.bytes == 14_000 && phone.names.isEmpty)
+  }
+
   /// A source that changes each time it is read does not keep the app busy for good.
   @Test func aPhotoThatIsAlwaysEditedIsGivenUp() async throws {
     let server = try ServedFolder()

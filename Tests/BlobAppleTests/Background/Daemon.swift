@@ -134,7 +134,10 @@ final class Daemon: Sendable {
     return url
   }
 
-  func cancel(_ label: String) { state.update { $0.running[label] }?.cancel() }
+  func cancel(_ label: String, _ done: () -> Void = {}) {
+    state.update { $0.running[label] }?.cancel()
+    done()
+  }
 
   private func note(_ task: BackgroundTask, isResumed: Bool) -> Int {
     state.update { state in

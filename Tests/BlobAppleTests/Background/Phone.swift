@@ -20,16 +20,23 @@ final class Phone: Sendable {
   private let launches = Mutex<UInt64>(0)
   private let largest = Mutex<Int64>(0)
 
+  struct Credentials {
+    var headers: HTTPHeaders = [:]
+    var rereading: (@Sendable () -> HTTPHeaders?)?
+  }
+
   init(
     _ endpoint: HTTPURL, _ uploadProtocol: any UploadProtocol, spoolBytes: Int64 = 64 << 10, daemon: Daemon = Daemon(),
-    direct: any Transport = SocketTransport(),
+    direct: any Transport = SocketTransport(), credentials: Credentials = Credentials(),
     _ change: (inout BackgroundSettings) -> Void = { _ in }
   ) throws {
     self.daemon = daemon
     self.direct = direct
     scratch = try ScratchFolder()
     destination = UploadDestination(
-      endpoint: endpoint, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: 4 << 20))
+      endpoint: endpoint, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: 4 << 20),
+      headers: credentials.headers,
+      rereading: credentials.rereading)
     var settings = BackgroundSettings(spool: scratch.path.appending("spool"), spoolBytes: spoolBytes)
     settings.retry = RetryPolicy(retries: 6, first: .milliseconds(2), longest: .milliseconds(20))
     settings.settling = .milliseconds(20)
@@ -174,7 +181,9 @@ private final class LivingTasks: BackgroundTasks {
     }
   }
   func resume(_ data: [UInt8], _ task: BackgroundTask) { if life.step() { daemon.resume(data, task) } }
-  func cancel(_ label: String) { if !life.isOver { daemon.cancel(label) } }
+  func cancel(_ label: String, _ done: @escaping @Sendable () -> Void) {
+    if !life.isOver { daemon.cancel(label, done) }
+  }
 }
 
 private final class LivingReceiver: BackgroundTaskReceiver {

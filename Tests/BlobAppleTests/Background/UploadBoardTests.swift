@@ -1,4 +1,5 @@
 import BlobTesting
+import BlobUpload
 import Blobs
 import Testing
 
@@ -29,6 +30,18 @@ import Testing
     #expect(second.name == "b" && second.sent == 2000)
     report("a", 1001)
     #expect(await iterator.next()?.sent == 1001)
+  }
+
+  @Test func statesAreShownWithTheirReason() {
+    let error = UploadError(.giveUp, .file, "a.jpg: the server refuses")
+    let states: [BackgroundUpload.State] = [
+      .uploading, .waiting(error, .milliseconds(4200)), .finished(nil), .failed(error), .cancelled,
+    ]
+    #expect(
+      states.map(\.description) == [
+        "uploading", "again in 4 s: a.jpg: the server refuses", "uploaded", "failed: a.jpg: the server refuses",
+        "cancelled",
+      ])
   }
 
   @Test func howAnUploadHasEndedIsAlwaysRead() async throws {

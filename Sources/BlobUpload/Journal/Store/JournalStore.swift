@@ -15,6 +15,7 @@ final class JournalStore {
   let claims: UploadClaims
   let notes: NoteWriter
   let listings: ListingTable
+  let metadata: MetadataTable
   let hosts: HostTable
   let jobs: JobTable
 
@@ -40,6 +41,7 @@ final class JournalStore {
     claims = UploadClaims(uploads, replaced, rows)
     notes = NoteWriter(uploads, replaced, rows)
     listings = ListingTable(database: database, destinations: destinations, owners: owners)
+    metadata = MetadataTable(database: database)
     (hosts, jobs) = (HostTable(database: database), JobTable(database: database))
   }
 

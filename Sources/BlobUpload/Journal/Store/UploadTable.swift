@@ -1,6 +1,7 @@
 import BlobSQLite
 
-/// The table `upload`, whose rows are the journal's entries, and `receipt`, `removed` and `finished` beside it.
+/// The table `upload`, whose rows are the journal's entries, and `receipt`, `removed` and `finished` beside it. A removed row
+/// takes its metadata along.
 ///
 /// What is changed here is counted in `finished` at the end of a transaction: all changes are made in `transaction`.
 final class UploadTable {
@@ -67,6 +68,7 @@ final class UploadTable {
   func remove(_ id: Int64, _ row: UploadFacts) throws(SQLiteError) {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
+    try database.run("DELETE FROM metadata WHERE upload = ?1", with: id)
     try database.run("DELETE FROM upload WHERE id = ?1", with: id)
     try database.run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
   }

@@ -49,6 +49,8 @@ UI_ACTOR @interface UIView : UIResponder
 UI_ACTOR @interface UIControl : UIView
 - (void)addTarget:(nullable id)target action:(SEL)action forControlEvents:(UIControlEvents)controlEvents;
 @end
+UI_ACTOR @interface UIAction : NSObject
+@end
 UI_ACTOR @interface UIButton : UIControl
 + (instancetype)buttonWithType:(UIButtonType)buttonType;
 - (void)setTitle:(nullable NSString *)title forState:(UIControlState)state;
@@ -71,6 +73,8 @@ UI_ACTOR @interface UIViewController : UIResponder <NSCoding>
 @property (null_resettable, nonatomic, strong) UIView *view;
 - (void)loadView;
 - (void)viewDidLoad;
+- (void)presentViewController:(UIViewController *)viewControllerToPresent animated:(BOOL)flag completion:(nullable void (^)(void))completion NS_SWIFT_NAME(present(_:animated:completion:));
+- (void)dismissViewControllerAnimated:(BOOL)flag completion:(nullable void (^)(void))completion NS_SWIFT_NAME(dismiss(animated:completion:));
 @end
 UI_ACTOR @interface UIWindow : UIView
 - (instancetype)initWithWindowScene:(UIWindowScene *)windowScene NS_DESIGNATED_INITIALIZER AVAIL(11.0,13.0);

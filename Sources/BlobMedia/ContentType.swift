@@ -1,12 +1,13 @@
 import Blobs
 
 /// Derives the media type from a file name.
-enum ContentType {
-  static let unknown = "application/octet-stream"
+package enum ContentType {
+  /// The type of a file of which nothing is known.
+  package static let unknown = "application/octet-stream"
 
   /// The media type for a file name, by its extension without regard to case. Uses registered IANA types where they
   /// exist.
-  static func of(_ path: BytePath) -> String {
+  package static func of(_ path: BytePath) -> String {
     let bytes = path.hasTrailingSlash ? path.name.bytes : path.bytes
     let slash = UInt8(ascii: "/")
     // A leading dot hides a file and does not begin an extension.
