@@ -72,7 +72,8 @@ enum ZIPFormat {
   private static func common(_ member: ArchiveFormat.Member, isLarge: Bool) -> [UInt8] {
     let flags: UInt16 = 1 << 11 | (hasDescriptor(member) ? 1 << 3 : 0)
     var bytes: [UInt8] = []
-    bytes.add(isLarge ? 45 : 20 as UInt16, flags, 0 as UInt16)
+    let version: UInt16 = isLarge ? 45 : 20
+    bytes.add(version, flags, 0 as UInt16)
     // UTC, although the field is meant for local time: the bytes of an archive must not depend on the season.
     var time = time_t(min(max(member.seconds, 315_532_800), 4_354_819_198))  // 1980 to 2107
     var parts = tm()
