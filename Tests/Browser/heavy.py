@@ -44,7 +44,7 @@ def thousand(browser, folder):
         visit.until("#total-rate", "/s")
         rows = visit.page.locator("#uploads .row").count()
         require(rows < 40, f"the list has {rows} rows")
-        watch_memory(visit, 150 * MiB, 240, lambda: visit.text("#total-count").startswith("All sent"))
+        watch_memory(visit, 150 * MiB, 240, lambda: visit.text("#total-count").startswith("Finished"))
         visit.finish(1000)
         visit.open_finished()
         require(visit.page.locator("#finished .row").count() < 40, "the list of finished files has too many rows")
@@ -57,7 +57,7 @@ def film(browser, folder):
     sparse_film(path, 20 * GiB, 1)
     with share(folder / "in") as server, Visit(browser, server.port) as visit:
         visit.choose(path)
-        watch_memory(visit, 150 * MiB, 900, lambda: visit.text("#total-count").startswith("All sent"))
+        watch_memory(visit, 150 * MiB, 900, lambda: visit.text("#total-count").startswith("Finished"))
         require(same_bytes(path, folder / "in/film.mov"), "the film has other bytes")
 
 
@@ -79,7 +79,7 @@ def handles(browser, folder):
             visit.page.reload()
             visit.until("#notices", "Not finished last time")
             before = link.sent
-            visit.page.click("#notices >> text=Go on")
+            visit.page.click("#notices button:text-is('Go on')")
             visit.finish(1)
             require(link.sent - before < 28 * MiB, f"{link.sent - before} bytes were sent after the reload, of 32 MiB")
         sent = (folder / "in/film.mov").read_bytes()

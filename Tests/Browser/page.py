@@ -11,12 +11,12 @@ import traceback
 
 from playwright.sync_api import Error, sync_playwright
 
-import details, heavy, stories
+import details, heavy, looks, stories
 from visit import *
 
 SHORT = [stories.phone, stories.reload, stories.restart, stories.offline, stories.tabs, stories.pause, details.code,
          details.names, details.folders, details.keyboard, details.limits, details.full, details.listing, details.dropped,
-         details.appearance]
+         looks.appearance]
 LONG = [stories.large, heavy.thousand, heavy.film, heavy.handles]
 
 

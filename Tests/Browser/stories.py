@@ -129,7 +129,7 @@ def tabs(browser, folder):
             second.choose(other)
             second.until("#uploads", "Another tab sends this file")
             first.page.close()
-            second.until("#total-count", r"^All sent: 1\b", 60)
+            second.until("#total-count", r"^Finished: 1\b", 60)
             require(link.sent - begin < 52 * MiB, f"{link.sent - begin} bytes were sent for 40 MiB")
         require_same({path.name: path for path in [film, other, *photos]}, folder / "in")
 

@@ -171,7 +171,7 @@ class Visit:
 
     def finish(self, count, seconds=60):
         """Waits until `count` files are finished."""
-        return self.until("#total-count", rf"^All sent: {count}\b", seconds)
+        return self.until("#total-count", rf"^Finished: {count}\b", seconds)
 
     def open_finished(self):
         if self.page.get_attribute("#show-finished", "aria-expanded") != "true":

@@ -36,8 +36,7 @@ export const expect = (items) =>
     }
   });
 
-export const update = (key, changes) =>
-  transaction((store) => read(store, key, (known) => store.put({ ...known, key, time: Date.now(), ...changes })));
+export const update = (key, changes) => transaction((store) => read(store, key, (known) => store.put({ ...known, key, ...changes })));
 
 export const forget = (keys) => transaction((store) => keys.forEach((key) => store.delete(key)));
 

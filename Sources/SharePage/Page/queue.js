@@ -20,13 +20,11 @@ export class Queue extends EventTarget {
   #items = new Map();
   #names = new Names();
   #moved = 0;
-  // Partly sent.
-  #begun = new Set();
 
   constructor(context) {
     super();
     this.context = Object.assign(Object.create(context), {
-      names: this.#names, progressed: (item, sent) => this.#progress(item, sent), changed: () => this.#change(),
+      names: this.#names, progressed: (...all) => this.#progress(...all), changed: () => this.#change(),
     });
     this.#startRound();
     setInterval(() => this.#tick(), 1000);
@@ -38,7 +36,7 @@ export class Queue extends EventTarget {
   has(key) { return this.#items.has(key); }
 
   // Counts what is chosen until all is finished.
-  #startRound() { this.round = { count: 0, bytes: 0, doneCount: 0, doneBytes: 0, same: 0 }; }
+  #startRound() { this.round = { count: 0, doneCount: 0, same: 0, bytes: 0, sent: 0 }; }
 
   // `isLooking`: folders are searched for files.
   look(isLooking) {
@@ -71,11 +69,7 @@ export class Queue extends EventTarget {
   #count(item, sign) {
     this.round.count += sign;
     this.round.bytes += sign * item.size;
-  }
-
-  totals() {
-    const sent = [...this.#begun].reduce((sum, item) => sum + item.sent, this.round.doneBytes);
-    return { ...this.round, sent };
+    this.round.sent += sign * item.sent;
   }
 
   pauseAll() {
@@ -115,7 +109,6 @@ export class Queue extends EventTarget {
 
   #drop(item) {
     this.#leave(item);
-    this.#begun.delete(item);
     this.finished = this.finished.filter((other) => other !== item);
     this.#items.delete(item.key);
     this.#names.end(item, item.state === "done");
@@ -179,10 +172,8 @@ export class Queue extends EventTarget {
       Object.assign(item, { state: "waiting", problem: null });
       this.waiting.unshift(item);
     } else {
-      if (state === "failed") {
-        this.#count(item, -1);
-        this.#begun.delete(item);
-      } else item.problem = null;
+      if (state === "failed") this.#count(item, -1);
+      else item.problem = null;
       this.#enter(item, state);
     }
     this.#pump();
@@ -190,13 +181,12 @@ export class Queue extends EventTarget {
 
   #finish(item) {
     this.active.delete(item);
-    this.#begun.delete(item);
+    this.#progress(item, item.size, false);
     const { url, target } = item;
     memory.release(item.key, { url, target, handle: null, isFinished: true, time: Date.now() });
     // The browser can release the file.
     Object.assign(item, { state: "done", file: null, handle: null, control: null, problem: null });
     this.round.doneCount += 1;
-    this.round.doneBytes += item.size;
     if (item.outcome !== "sent") this.round.same += 1;
     this.finished.push(item);
     this.#names.end(item, true);
@@ -208,10 +198,11 @@ export class Queue extends EventTarget {
     for (const item of this.elsewhere) this.resume(item);
   }
 
-  #progress(item, sent) {
-    this.#moved += Math.max(0, sent - item.sent);
+  // `hasMoved`: the bytes were sent just now.
+  #progress(item, sent, hasMoved = true) {
+    if (hasMoved) this.#moved += Math.max(0, sent - item.sent);
+    this.round.sent += sent - item.sent;
     item.sent = sent;
-    this.#begun.add(item);
     this.#change();
   }
 

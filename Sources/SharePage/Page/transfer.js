@@ -14,9 +14,6 @@ const chunkTime = 8;
 // Only a person can help, whom the message is for.
 export class Failed extends Error {}
 
-// Other bytes have the name.
-class NameTaken extends Error {}
-
 // Returns "sent", "same" if the server had these bytes under this name, or "skipped" if they were sent earlier. Throws
 // `Failed` or the signal's reason.
 export async function transfer(item, context, signal) {
@@ -47,7 +44,8 @@ async function attempt(item, context, signal) {
     if (offset === item.size) return item.wasSent ? "skipped" : "sent";
     item.wasSent = false;
     if (offset === null) item.url = null;
-    item.sent = item.offset = offset ?? 0;
+    item.offset = offset ?? 0;
+    context.progressed(item, item.offset, false);
   }
   item.problem = null;
   show("sending");
@@ -79,7 +77,7 @@ async function create(item, context, signal, show) {
     return unchanged;
   } catch (error) {
     if (error instanceof Unreachable) item.isRepeated = true;
-    throw error.status === 409 ? new NameTaken(error.reason) : error;
+    throw error;
   }
 }
 
@@ -99,8 +97,7 @@ async function patch(item, context, signal, show) {
     if (![404, 409, 410].includes(error.status)) throw error;
     // The server drops a complete upload whose name is taken; else another request has moved it.
     const isGone = (await tus.offset(item.url, signal)) === null;
-    if (isGone && error.status === 409 && end === item.size) throw new NameTaken(error.reason);
-    throw new Unreachable();
+    throw isGone && end === item.size && error.status === 409 ? error : new Unreachable();
   }
 }
 
@@ -116,14 +113,14 @@ async function recover(item, error, context, signal, failures) {
     if (!(await isReadable(item))) throw new Failed(text("unreadable"));
     return pause(text(navigator.onLine ? "unreachable" : "offline"), delay);
   }
-  if (error instanceof NameTaken && item.tries < 20) {
+  const { status, reason, message, retryAfter } = error;
+  if (status === 409 && item.tries < 20) {  // Other bytes have the name.
     context.names.end(item, false);
     do context.names.next(item);
     while (!context.names.reserve(item));
     item.isRepeated = false;
     return context.progressed(item, 0);
   }
-  const { status, reason, message, retryAfter } = error;
   if (status === 401) return context.askForCode(signal);
   if (status === 507) return pause(text("full"), Math.max(retryAfter, 10));
   if (status >= 500 || [408, 425, 429].includes(status)) return pause(text("trouble", { why: reason }), Math.max(retryAfter, delay));
