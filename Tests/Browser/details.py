@@ -1,5 +1,5 @@
 """Codes, names, folders, the keyboard, limits, and the list of the folder."""
-import shutil, subprocess, urllib.parse
+import contextlib, shutil, subprocess, urllib.parse
 
 from visit import *
 
@@ -131,18 +131,21 @@ def keyboard(browser, folder):
 
 
 def limits(browser, folder):
-    """A file above --max-size is refused in words, and others arrive; --receive-only shows no list."""
+    """A file above --max-size is refused in words before others are sent; --receive-only shows no list."""
     large, small = folder / "large.mov", picture(folder / "small.png", 100 * KiB, 1)
     sparse_film(large, 3 * MiB, 1)
-    with share(folder / "in", "--max-size", "1M") as server:
-        with Visit(browser, server.port, **PHONE) as visit:
-            visit.choose(large, small)
+    others = [picture(folder / f"out/{i}.png", 900 * KiB, i) for i in range(5)]
+    with share(folder / "in", "--max-size", "1M") as server, Link(server.port, bytes_per_second=MiB) as link:
+        with Visit(browser, link.port, **PHONE) as visit:
+            visit.until("#facts", "files up to 1 MB")
+            visit.choose(*others, small, large)
             visit.until("#uploads", "Too large: the receiver takes files of at most 1 MB")
-            visit.until("#total-count", "Finished: 1 · Not sent: 1")
+            require(link.sent < 2 * MiB, "the page says that a file is too large when it has sent others")
+            visit.until("#total-count", "Finished: 6 · Not sent: 1")
             visit.screenshot("phone-too-large")
             visit.page.click("button[aria-label='Remove: large.mov']")
             eventually(lambda: visit.page.locator("#uploads .row").count() == 0, "the row stays")
-        require_same({"small.png": small}, folder / "in")
+        require_same({path.name: path for path in [small, *others]}, folder / "in")
     with share(folder / "box", "--receive-only") as server:
         with Visit(browser, server.port, **PHONE) as visit:
             require(not visit.page.is_visible("#folder"), "a server that only receives shows a list")
@@ -155,19 +158,27 @@ def limits(browser, folder):
         require_same({"small.png": small}, folder / "box")
 
 
+@contextlib.contextmanager
+def small_disk(folder, size):
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", folder], capture_output=True).returncode != 0:
+        raise Skipped("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder])
+
+
 def full(browser, folder):
     """A full disk is told before and while files are sent; when there is room, it goes on by itself."""
     disk = folder / "in"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", disk], capture_output=True).returncode != 0:
-        raise Skipped("no file system can be mounted here")
-    try:
+    with small_disk(disk, 20):
         film = folder / "film.mov"
         sparse_film(film, 40 * MiB, 1)
         with share(disk) as server:
             with Visit(browser, server.port, **PHONE) as visit:
                 visit.choose(film)
-                visit.until("#notices", "Not enough room: 41.9 MB are chosen")
+                visit.until("#notices", "Not enough room: 41.9 MB are to be sent")
                 require(not any((disk / ".fullbore").rglob("*.part")), "something was sent before the question was answered")
                 visit.screenshot("phone-no-room")
                 visit.page.click("#notices button:text-is('Go on')")
@@ -175,8 +186,36 @@ def full(browser, folder):
                 subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
                 visit.finish(1, 60)
             require_same({"film.mov": film}, disk)
-    finally:
-        subprocess.run(["umount", "-l", disk])
+
+
+def room(browser, folder):
+    """The page watches the free space while it sends: it stops before the disk is full, and goes on when there is room."""
+    disk = folder / "disk"
+    with small_disk(disk, 200):
+        film, filler = folder / "film.mov", disk / "filler"
+        sparse_film(film, 140 * MiB, 1)
+        with share(disk / "in") as server, Link(server.port, bytes_per_second=4 * MiB) as link:
+            with Visit(browser, link.port, **PHONE) as visit:
+                visit.choose(film)
+                visit.until("#facts", r"^2\d\d MB free")
+                filler.write_bytes(bytes(80 * MiB))
+                visit.until("#notices", "Not enough room", 30)
+                require(not visit.text("#uploads").count("disk is full"), "the page does not stop before the disk is full")
+                visit.until("#total-rate", "Paused")
+                sent = link.sent
+                filler.unlink()
+                eventually(lambda: link.sent > sent + 5 * MiB, "the page does not go on", 30)
+                require(visit.text("#notices").count("Not enough") == 0, "the page still says that there is no room")
+                # Whoever wants to go on without enough room is not asked again.
+                filler.write_bytes(bytes(80 * MiB))
+                visit.until("#notices", "Not enough room", 30)
+                visit.page.click("#notices button:text-is('Go on')")
+                sent = link.sent
+                time.sleep(12)
+                require(link.sent > sent + 5 * MiB and not visit.text("#notices").count("Not enough"), "the page asks again")
+                filler.unlink()
+                visit.finish(1)
+        require_same({"film.mov": film}, disk / "in")
 
 
 def listing(browser, folder):

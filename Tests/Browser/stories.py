@@ -134,6 +134,28 @@ def tabs(browser, folder):
         require_same({path.name: path for path in [film, other, *photos]}, folder / "in")
 
 
+def frozen(browser, folder):
+    """A tab that was frozen, as phones do with hidden ones, leaves its file to the tab that has taken it over."""
+    film = folder / "film.mov"
+    sparse_film(film, 96 * MiB, 11)
+    with share(folder / "in") as server, Link(server.port, bytes_per_second=8 * MiB) as link:
+        with Visit(browser, link.port) as first, Visit(browser, link.port, context=first.context) as second:
+            first.choose(film)
+            eventually(lambda: link.sent > 12 * MiB, "the first tab sends")
+            with first.frozen():
+                second.choose(film)
+                second.until("#uploads", "MB of")
+                begin = link.sent
+                eventually(lambda: link.sent > begin + 16 * MiB, "the second tab sends")
+            first.until("#uploads", "Another tab sends this file")
+            requests = first.count_requests()
+            second.finish(1)
+            first.until("#total-count", "Already there: 1")
+            require(len(requests) <= 2, f"the first tab disturbed the other one: {requests}")
+            require(link.sent < 130 * MiB, f"{link.sent} bytes were sent for 96 MiB")
+        require_same({film.name: film}, folder / "in")
+
+
 def pause(browser, folder):
     """Pause stops the link, going on sends the rest; a removed file leaves nothing."""
     film, other = folder / "film.mov", folder / "other.mov"

@@ -38,6 +38,7 @@ export class Folder {
     this.url = origin + pathname;
     this.#entries = [];
     this.#next = null;
+    element("archive").hidden = true;
     this.#showTrail();
     this.refresh();
     this.opened();
@@ -50,8 +51,11 @@ export class Folder {
   async #read(after) {
     const { url } = this;
     try {
-      const { entries, next } = await list(url, after);
+      const { entries, next, archive } = await list(url, after);
       if (url !== this.url) return;
+      // A server that gives no files has no archive.
+      element("archive").hidden = !archive || (entries.length === 0 && !after);
+      if (archive) element("archive").href = new URL(archive, url);
       // Rows of the same entries stay.
       const known = new Map(this.#entries.map((entry) => [JSON.stringify(entry), entry]));
       const read = entries.map((entry) => known.get(JSON.stringify(entry)) ?? entry);
@@ -97,10 +101,12 @@ export class Folder {
     if (!isFolder) row.link.target = "_blank";
     row.get.href = row.link.href + (row.link.search ? "&" : "?") + "download";
     row.get.ariaLabel = `${text("download")}: ${name}`;
-    if (/\.(jpe?g|png|gif|webp|avif)$/i.test(name) && entry.size <= 1 << 20) {
-      const picture = make("img", { alt: "", loading: "lazy", src: row.link.href });
-      picture.onerror = () => picture.remove();
-      row.drawing.after(picture);
-    }
+    const isShown = /\.(jpe?g|png|gif|webp|avif)$/i.test(name) && entry.size <= 1 << 20;
+    // A photo without a preview may be small enough to be shown itself.
+    const sources = [entry.thumbnail && new URL(entry.thumbnail, this.url).href, isShown && row.link.href].filter(Boolean);
+    if (sources.length === 0) return;
+    const picture = make("img", { alt: "", loading: "lazy", src: sources.shift() });
+    picture.onerror = () => (sources.length > 0 ? (picture.src = sources.shift()) : picture.remove());
+    row.drawing.after(picture);
   }
 }

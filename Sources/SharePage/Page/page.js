@@ -85,16 +85,40 @@ async function take(files) {
 const pickFiles = offerChoices(take, (isLooking) => queue.look(isLooking));
 
 queue.addEventListener("added", () => {
-  const { bytes, sent } = queue.round;
-  if (about.free !== null && bytes - sent > about.free && !queue.isPaused) {
-    queue.isPaused = true;
-    notice("room", text("noRoom", { chosen: size(bytes - sent), free: size(about.free) }), { goOn });
-  }
+  element("totals").hidden = false;
+  if (queue.failed.size > 0) announce(summary());
+  hasAgreed = false;
+  watchRoom();
   if (notices.has("unfinished")) setTimeout(tellUnfinished, 300);
   keepAwake();
 });
 
+// The person has chosen to go on without enough room.
+let hasAgreed = false;
+
+// Asks before the receiver's disk gets full, and goes on when there is room again.
+function watchRoom() {
+  const { bytes, sent } = queue.round;
+  const isEnough = about.free === null || bytes - sent <= about.free;
+  if (isEnough && notices.has("room")) {
+    notice("room", null);
+    goOn();
+  }
+  if (isEnough || hasAgreed || (queue.isPaused && !notices.has("room"))) return;
+  queue.pauseAll();
+  notice("room", text("noRoom", { rest: size(bytes - sent), free: size(about.free) }), { goOn });
+}
+
+// Asks the server for its free space while files are to be sent.
+setInterval(async () => {
+  if (!queue.isBusy) return;
+  about = await server.about().catch(() => about);
+  showFacts();
+  watchRoom();
+}, 10_000);
+
 function goOn() {
+  hasAgreed = notices.has("room");
   notice("room", null);
   queue.goOn();
   keepAwake();
@@ -148,7 +172,6 @@ function show() {
   const { sent, bytes, count, doneCount } = queue.round;
   const { isBusy, isPaused, isLooking } = queue;
   const share = Math.min(1, bytes > 0 ? sent / bytes : doneCount / count || 0);
-  if (isBusy) element("totals").hidden = false;
   element("total-bar").value = share;
   const progress = [`${doneCount} / ${count}`, text("partly", { sent: size(sent), size: size(bytes) })];
   if (isLooking) progress.push("…");
@@ -184,9 +207,10 @@ function summary() {
 }
 
 function showFacts() {
-  const { name, free, until, receives } = about;
+  const { name, free, maxSize, until, receives } = about;
   setText(element("place"), receives ? text("sendTo", { name }) : name);
   const facts = [free !== null && receives && text("free", { size: size(free) }),
+    maxSize !== null && receives && text("upTo", { size: size(maxSize) }),
     until && text("openUntil", { time: date(until, { timeStyle: "short", dateStyle: "short" }) })];
   setText(element("facts"), facts.filter(Boolean).join(" · "));
   element("send").hidden = !receives;

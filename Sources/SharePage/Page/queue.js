@@ -57,6 +57,7 @@ export class Queue extends EventTarget {
         chunk: 8 << 20, tries: 0, problem: null,
       };
       this.#items.set(key, item);
+      if (this.#isTooLarge(item)) continue;
       this.#count(item, 1);
       added.push(item);
     }
@@ -64,6 +65,17 @@ export class Queue extends EventTarget {
     this.dispatchEvent(new Event("added"));
     this.#pump();
     memory.expect(added);
+  }
+
+  // Tells of a file that the server takes no part of, before others are sent.
+  #isTooLarge(item) {
+    const { maxSize } = this.context;
+    const isTooLarge = maxSize !== null && item.size > maxSize;
+    if (isTooLarge) {
+      item.problem = text("tooLarge", { size: size(maxSize) });
+      this.#enter(item, "failed");
+    }
+    return isTooLarge;
   }
 
   #count(item, sign) {
@@ -90,8 +102,10 @@ export class Queue extends EventTarget {
   }
 
   resume(item) {
-    if (this.failed.has(item)) this.#count(item, 1);
+    const hadFailed = this.failed.has(item);
     this.#leave(item);
+    if (this.#isTooLarge(item)) return;
+    if (hadFailed) this.#count(item, 1);
     Object.assign(item, { state: "waiting", problem: null });
     this.waiting.unshift(item);
     this.#pump();
@@ -149,15 +163,13 @@ export class Queue extends EventTarget {
     const { signal } = item.control;
     let state = "failed";
     try {
-      const { maxSize } = this.context;
-      if (maxSize !== null && item.size > maxSize) throw new Failed(text("tooLarge", { size: size(maxSize) }));
       const record = await memory.claim(item.key);
       if (record) {
         item.target = record.target ?? item.target;
-        item.url ??= record.url ?? null;
+        item.url = record.url ?? item.url;
         item.wasSent = record.isFinished === true;
         item.outcome = await transfer(item, this.context, signal);
-        return this.#finish(item);
+        if (item.outcome !== "elsewhere") return this.#finish(item);
       }
       state = "elsewhere";
     } catch (error) {

@@ -6,7 +6,8 @@ const TEXTS = {
   codeHelp: ["The receiving computer shows it in its terminal, below the QR code.",
     "Der empfangende Computer zeigt ihn im Terminal unter dem QR-Code."],
   codeWrong: ["This code is not right.", "Dieser Code stimmt nicht."],
-  sendTo: ["Send to {name}", "Senden an {name}"], free: ["{size} free", "{size} frei"], openUntil: ["open until {time}", "offen bis {time}"],
+  sendTo: ["Send to {name}", "Senden an {name}"], free: ["{size} free", "{size} frei"], upTo: ["files up to {size}", "Dateien bis {size}"],
+  openUntil: ["open until {time}", "offen bis {time}"],
   pickFiles: ["Choose photos and files", "Dateien auswählen"], takePhoto: ["Camera", "Kamera"], folder: ["Folder", "Ordner"],
   dropHint: ["or drop files and folders here, or paste a picture.", "oder Dateien und Ordner hierher ziehen oder ein Bild einfügen."],
   dropHere: ["Drop here", "Hier ablegen"], progress: ["Progress", "Fortschritt"],
@@ -26,13 +27,14 @@ const TEXTS = {
   refused: ["The receiver refuses it: {why}", "Der Empfänger lehnt es ab: {why}"],
   tooLarge: ["Too large: the receiver takes files of at most {size}.", "Zu groß: Der Empfänger nimmt Dateien bis {size}."],
   unreadable: ["The file was changed or removed. Choose it again.", "Die Datei wurde geändert oder gelöscht. Wähle sie noch einmal."],
-  noRoom: ["Not enough room: {chosen} are chosen and {free} are free.", "Nicht genug Platz: {chosen} sind gewählt, {free} sind frei."],
+  noRoom: ["Not enough room: {rest} are to be sent and {free} are free.", "Nicht genug Platz: {rest} sind noch zu senden, {free} sind frei."],
   unfinished: ["Not finished last time: {names}. Choose them again to go on.",
     "Letztes Mal nicht fertig: {names}. Wähle sie noch einmal, dann geht es weiter."],
   keepOn: ["Keep the screen on and this page open.", "Lass den Bildschirm an und diese Seite offen."],
   inFolder: ["In this folder", "In diesem Ordner"], sortBy: ["Sort by", "Sortieren"], byName: ["Name", "Name"],
   byDate: ["Newest first", "Neueste zuerst"], bySize: ["Largest first", "Größte zuerst"],
   empty: ["Nothing is here yet.", "Hier ist noch nichts."], more: ["Show more", "Mehr zeigen"], download: ["Download", "Herunterladen"],
+  downloadAll: ["Download all as ZIP", "Alles als ZIP herunterladen"],
 };
 
 const languages = ["en", "de"];

@@ -14,8 +14,8 @@ const chunkTime = 8;
 // Only a person can help, whom the message is for.
 export class Failed extends Error {}
 
-// Returns "sent", "same" if the server had these bytes under this name, or "skipped" if they were sent earlier. Throws
-// `Failed` or the signal's reason.
+// Returns "sent", "same" if the server had these bytes under this name, "skipped" if they were sent earlier, or
+// "elsewhere" if another tab has taken the file over. Throws `Failed` or the signal's reason.
 export async function transfer(item, context, signal) {
   let failures = 0;
   for (let reached = item.offset; ; failures += 1) {
@@ -35,6 +35,8 @@ async function attempt(item, context, signal) {
     item.state = state;
     context.changed();
   };
+  // Asked before each request: even a HEAD would interrupt the other tab.
+  if (!(await memory.isMine(item.key))) return "elsewhere";
   if (item.wasSent && context.lists) {
     if ((await lengthOf(item.folder, item.target)) === item.size) return "skipped";
     item.url = null;
@@ -52,6 +54,7 @@ async function attempt(item, context, signal) {
   let isUnchanged = false;
   if (!item.url) isUnchanged = await create(item, context, signal, show);
   while (item.offset < item.size) {
+    if (!(await memory.isMine(item.key))) return "elsewhere";
     const begin = performance.now();
     const start = item.offset;
     context.progressed(item, start);
@@ -95,6 +98,7 @@ async function patch(item, context, signal, show) {
   } catch (error) {
     if (error instanceof Unreachable) item.isRepeated = true;
     if (![404, 409, 410].includes(error.status)) throw error;
+    if (!(await memory.isMine(item.key))) throw new Unreachable();
     // The server drops a complete upload whose name is taken; else another request has moved it.
     const isGone = (await tus.offset(item.url, signal)) === null;
     throw isGone && end === item.size && error.status === 409 ? error : new Unreachable();
