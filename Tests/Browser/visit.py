@@ -9,7 +9,9 @@ CODE = "k7mq-4w9x-p3tz"
 CHROMIUM = os.environ.get("FULLBORE_CHROMIUM", "/usr/bin/chromium")
 # A name that is not loopback: the page has no secure context, as on a phone that uses the address of the computer.
 HOST = "phone.test"
-ARGUMENTS = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1", "--disable-dev-shm-usage"]
+# The name of another server in the network, with pages that nobody should trust.
+STRANGER = "stranger.test"
+ARGUMENTS = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1, MAP {STRANGER} 127.0.0.1", "--disable-dev-shm-usage"]
 PHONE = dict(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, device_scale_factor=2)
 DESKTOP = dict(viewport={"width": 1280, "height": 800})
 
