@@ -13,9 +13,7 @@ def large(browser, folder):
 
 
 def send_card(browser, folder, film_size, cut_mean):
-    photos = [picture(folder / f"out/IMG_{i:04}.png", 300 * KiB + i * 1000, i) for i in range(50)]
-    sparse_film(folder / "out/film.mov", film_size, 7)
-    sent = [*photos, folder / "out/film.mov"]
+    sent = make_card(folder, film_size)
     with share(folder / "in", "--download") as server, Link(server.port, cut_mean=cut_mean) as link:
         with Visit(browser, link.port, **PHONE) as visit:
             require("#" not in visit.page.url, "the code stays in the address")
@@ -26,10 +24,22 @@ def send_card(browser, folder, film_size, cut_mean):
             visit.finish(51, 240)
             visit.until("#entries", "IMG_0000.png")
             visit.screenshot("phone-done")
-        require(link.cuts >= 4, f"the link broke only {link.cuts} times")
-        require_same({path.name: path for path in sent}, folder / "in")
-        wrong = [p.name for p in sent if abs(p.stat().st_mtime - (folder / "in" / p.name).stat().st_mtime) > 0.01]
-        require(not wrong, f"modification times are lost: {wrong[:3]}")
+        check_card(link, sent, folder / "in")
+
+
+def make_card(folder, film_size):
+    """50 photos and a film."""
+    photos = [picture(folder / f"out/IMG_{i:04}.png", 300 * KiB + i * 1000, i) for i in range(50)]
+    sparse_film(folder / "out/film.mov", film_size, 7)
+    return [*photos, folder / "out/film.mov"]
+
+
+def check_card(link, sent, received):
+    """The link broke, and all files have arrived with their bytes and times."""
+    require(link.cuts >= 4, f"the link broke only {link.cuts} times")
+    require_same({path.name: path for path in sent}, received)
+    wrong = [p.name for p in sent if abs(p.stat().st_mtime - (received / p.name).stat().st_mtime) > 0.01]
+    require(not wrong, f"modification times are lost: {wrong[:3]}")
 
 
 def reload(browser, folder):
