@@ -1,18 +1,17 @@
 """Many files and very large ones: the memory of the tab does not grow with them. File handles that survive a reload."""
-import re
+import contextlib, re
 
 from visit import *
 
 
-def renderer_memory():
-    """The largest resident memory of a renderer process of our browser, in bytes."""
-    parents, sizes = {}, {}
+def renderers():
+    """The process ids of our browser's pages."""
+    parents, found = {}, []
     for status in pathlib.Path("/proc").glob("[0-9]*/status"):
         try:
-            text, command = status.read_text(), (status.parent / "cmdline").read_bytes()
-            parents[status.parent.name] = re.search(r"PPid:\s+(\d+)", text)[1]
-            if b"--type=renderer" in command:
-                sizes[status.parent.name] = int(re.search(r"VmRSS:\s+(\d+)", text)[1]) * KiB
+            parents[status.parent.name] = re.search(r"PPid:\s+(\d+)", status.read_text())[1]
+            if b"--type=renderer" in (status.parent / "cmdline").read_bytes():
+                found.append(status.parent.name)
         except (OSError, TypeError):
             pass
 
@@ -20,7 +19,16 @@ def renderer_memory():
         while process in parents and process != str(os.getpid()):
             process = parents[process]
         return process == str(os.getpid())
-    return max((size for process, size in sizes.items() if is_ours(process)), default=0)
+    return [process for process in found if is_ours(process)]
+
+
+def renderer_memory():
+    """The largest resident memory of a renderer process of our browser, in bytes."""
+    sizes = [0]
+    for process in renderers():
+        with contextlib.suppress(OSError, TypeError):
+            sizes.append(int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process}/status").read_text())[1]) * KiB)
+    return max(sizes)
 
 
 def watch_memory(visit, most, seconds, is_done):
