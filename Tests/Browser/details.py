@@ -1,5 +1,5 @@
-"""Codes, names, folders, the keyboard, limits, and the list of the folder."""
-import contextlib, shutil, subprocess, urllib.parse
+"""Codes, names, folders, drops, the keyboard, and limits."""
+import contextlib, shutil, subprocess
 
 from visit import *
 
@@ -216,50 +216,6 @@ def room(browser, folder):
                 filler.unlink()
                 visit.finish(1)
         require_same({"film.mov": film}, disk / "in")
-
-
-def listing(browser, folder):
-    """The list shows names as they are, sorted, with links; moving to another folder does not end the uploads."""
-    store = folder / "in"
-    for index, name in enumerate(["<img src=x onerror=alert(1)>.txt", "b:colon.txt", "10.txt", "9.txt", "javascript:alert(1)"]):
-        (store / name).parent.mkdir(exist_ok=True)
-        (store / name).write_bytes(os.urandom(1000 * (index + 1)))
-        os.utime(store / name, (1.7e9 + index * 1e6,) * 2)
-    (store / "Sub & folder").mkdir()
-    picture(store / "Sub & folder/inside.png", 50 * KiB, 3)
-    film = folder / "film.mov"
-    sparse_film(film, 30 * MiB, 1)
-    with share(store, "--download") as server, Link(server.port, bytes_per_second=8 * MiB) as link:
-        with Visit(browser, link.port) as visit:
-            page = visit.page
-            visit.until("#entries", "onerror")
-            order = lambda: page.locator("#entries .name").all_inner_texts()
-            require(order() == ["Sub & folder", "9.txt", "10.txt", "<img src=x onerror=alert(1)>.txt", "b:colon.txt",
-                                "javascript:alert(1)"] or order()[0] == "Sub & folder" and order().index("9.txt") < order().index("10.txt"),
-                    f"sorted by name: {order()}")
-            page.select_option("#sort", "size")
-            eventually(lambda: order()[1] == "javascript:alert(1)", lambda: f"sorted by size: {order()}")
-            page.select_option("#sort", "modified")
-            eventually(lambda: order()[-1] == "<img src=x onerror=alert(1)>.txt", lambda: f"sorted by date: {order()}")
-            require(page.locator("#entries img[src='x']").count() == 0, "a name became markup")
-            with page.expect_download() as download:
-                page.click("a[aria-label='Download: b:colon.txt']")
-            require(sha256(download.value.path()) == sha256(store / "b:colon.txt"), "the download has other bytes")
-            visit.screenshot("desktop-folder")
-            visit.choose(film)
-            eventually(lambda: link.sent > 5 * MiB, "the film is being sent")
-            page.click("text=Sub & folder")
-            visit.until("#entries", "inside.png")
-            require(urllib.parse.unquote(page.url).endswith("/Sub & folder/"), f"the address is {page.url}")
-            eventually(lambda: page.evaluate("document.querySelector('#entries img')?.naturalWidth") == 64, "no thumbnail")
-            page.go_back()
-            visit.until("#entries", "9.txt")
-            visit.finish(1)
-            visit.until("#entries", "film.mov")
-            page.goto(page.url.rstrip("/") + "/Sub%20&%20folder/")
-            visit.until("#entries", "inside.png")
-            visit.until("#trail", "in / Sub & folder")
-    require(sha256(film) == sha256(store / "film.mov"), "the film has other bytes")
 
 
 def dropped(browser, folder):

@@ -11,12 +11,12 @@ import traceback
 
 from playwright.sync_api import Error, sync_playwright
 
-import attacks, details, firefox, heavy, looks, stories
+import attacks, details, firefox, heavy, lists, looks, stories
 from visit import *
 
 SHORT = [stories.phone, stories.reload, stories.restart, stories.offline, stories.tabs, stories.frozen, stories.pause, details.code,
-         details.names, details.folders, details.keyboard, details.limits, details.full, details.listing, details.dropped,
-         attacks.strangers, looks.appearance]
+         details.names, details.folders, details.keyboard, details.limits, details.full, details.dropped, lists.listing,
+         lists.gallery, attacks.strangers, looks.appearance]
 LONG = [stories.large, details.room, heavy.thousand, heavy.film, heavy.handles, firefox.firefox]
 
 
