@@ -50,7 +50,7 @@ def listing(browser, folder):
 
 def gallery(browser, folder):
     """Photos show the previews that their cameras made, or an icon; a folder is fetched as one file."""
-    store = folder / "in"
+    store = folder / "Holiday"
     with share(store, "--download") as server:
         with Visit(browser, server.port) as visit:
             visit.until("#folder-note", "Nothing is here yet")
@@ -63,6 +63,8 @@ def gallery(browser, folder):
             }"""))
             photo(store / "turned.jpg", jpeg, with_preview=True)
             photo(store / "plain.jpg", jpeg, with_preview=False)
+            for index in range(4):
+                picture(store / f"IMG_{2041 + index}.png", 300 * KiB + index * 9000, index)
             (store / "Süden").mkdir()
             (store / "Süden/日本.txt").write_text("inside")
             visit.page.reload()

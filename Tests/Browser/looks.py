@@ -5,21 +5,22 @@ from visit import *
 def appearance(browser, folder):
     """German, dark, and 320 pixels wide: nothing is cut off, contrast and sizes of buttons are sufficient."""
     for index in range(12):
-        picture(folder / f"in/Urlaub {index}.png", 80 * KiB, index)
+        picture(folder / f"Bilder/Urlaub {index}.png", 80 * KiB, index)
     films = [folder / f"Ein Film mit einem sehr langen Namen, der nicht in eine Zeile passt {i}.mov" for i in range(4)]
     for index, film in enumerate(films):
         sparse_film(film, 12 * MiB, index)
     pictures = [picture(folder / f"out/IMG_{i:04}.png", 600 * KiB, i + 40) for i in range(6)]
-    with share(folder / "in", "--download") as server:
+    with share(folder / "Bilder", "--download") as server:
         for name, options in {"dark-phone": dict(PHONE, color_scheme="dark"), "light-desktop": DESKTOP,
                               "dark-desktop": dict(DESKTOP, color_scheme="dark"),
                               "light-narrow": dict(PHONE, viewport={"width": 320, "height": 640})}.items():
-            with Link(server.port, bytes_per_second=MiB // 2) as link, Visit(browser, link.port, locale="de-DE", **options) as visit:
-                visit.until("h1", "^Senden an in$")
+            with Link(server.port, bytes_per_second=MiB) as link, Visit(browser, link.port, locale="de-DE", **options) as visit:
+                visit.until("h1", "^Senden an Bilder$")
                 require(visit.page.evaluate("document.documentElement.lang") == "de", "the language is not told")
                 visit.choose(*pictures, *films)
                 visit.until("#total-rate", "noch etwa")
                 visit.until("#entries", "Urlaub 3")
+                visit.until("#total-count", "^[2-6] / ")
                 visit.screenshot(name)
                 check_appearance(visit, name)
                 # Nothing is left for the next look.
@@ -27,7 +28,7 @@ def appearance(browser, folder):
                     visit.page.evaluate("document.querySelectorAll('#uploads .row').forEach((row) => row.removal.click())")
                     return visit.page.locator("#uploads .row").count() == 0
                 eventually(remove_all, lambda: f"removed files stay in the list: {visit.text('#uploads')}")
-                for path in (folder / "in").glob("*"):
+                for path in (folder / "Bilder").glob("*"):
                     if path.name.startswith(("Ein Film", "IMG_")):
                         path.unlink()
 

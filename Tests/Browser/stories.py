@@ -14,17 +14,18 @@ def large(browser, folder):
 
 def send_card(browser, folder, film_size, cut_mean):
     sent = make_card(folder, film_size)
-    with share(folder / "in", "--download") as server, Link(server.port, cut_mean=cut_mean) as link:
+    with share(folder / "Pictures", "--download") as server, Link(server.port, cut_mean=cut_mean) as link:
         with Visit(browser, link.port, **PHONE) as visit:
             require("#" not in visit.page.url, "the code stays in the address")
             visit.screenshot("phone-start")
             visit.choose(*sent)
             visit.until("#total-rate", "/s")
+            eventually(lambda: "answer" not in visit.text("#notices"), "the page does not notice that the link works")
             visit.screenshot("phone-sending")
             visit.finish(51, 240)
             visit.until("#entries", "IMG_0000.png")
             visit.screenshot("phone-done")
-        check_card(link, sent, folder / "in")
+        check_card(link, sent, folder / "Pictures")
 
 
 def make_card(folder, film_size):
