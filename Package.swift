@@ -1,9 +1,9 @@
 // swift-tools-version:6.0
 import PackageDescription
 
-// Which platform has which product, `scripts/manifest` prints and checks. iOS needs no library but its own SQLite, so
-// BlobClient, BlobTesting and the command line, which need libcurl and OpenSSL, are for Linux and macOS. On macOS, libcurl
-// and SQLite are those of its SDK.
+// Which platform has which product, `scripts/manifest` prints and checks. iOS needs no library but its own SQLite and zlib, so
+// BlobClient, BlobTesting and the command line, which need libcurl and OpenSSL, are for Linux and macOS. On macOS, libcurl,
+// SQLite and zlib are those of its SDK.
 
 /// A system library, seen through a module map and a header shim. `apt` names Debian's package; `brew`, Homebrew's, for a
 /// library that the SDK of macOS does not have.
@@ -48,6 +48,7 @@ let package = Package(
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
     system("CQREncode", pkgConfig: "libqrencode", apt: "libqrencode-dev", brew: "qrencode"),
+    system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CSSL", pkgConfig: "libssl", apt: "libssl-dev", brew: "openssl@3"),
     .systemLibrary(name: "CLinux"),
@@ -72,7 +73,8 @@ let package = Package(
     .target(name: "BlobUpload", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Platform"]),
     // A module of its own, because the compiler takes seconds for the files in it.
     .target(name: "SharePage", resources: [.embedInCode("Page")]),
-    .target(name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "SharePage", tls, "Platform"]),
+    .target(
+      name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "CZlib", "SharePage", tls, "Platform"]),
     .target(
       name: "BlobTesting",
       dependencies: [

@@ -1,10 +1,10 @@
 /// Finds the tags of a TIFF block by number. Validates every offset and count. TIFF 6.0 §2.
 struct TIFFDirectory {
   /// Reads bytes at an offset in the block. Returns fewer than requested at its end, and none outside it.
-  private let bytes: (_ place: Int64, _ count: Int) -> [UInt8]
+  let bytes: (_ place: Int64, _ count: Int) -> [UInt8]
   private let isLittleEndian: Bool
   /// Offset of the main picture's directory.
-  private let main: Int64
+  let main: Int64
 
   /// nil if the block is not TIFF.
   init?(_ block: ArraySlice<UInt8>) {
@@ -54,7 +54,7 @@ struct TIFFDirectory {
     return PhotoOrientation(entry.short)
   }
 
-  private struct Entry {
+  struct Entry {
     let type: Int
     let count: Int64
     /// The four bytes of the value field, which is the value or its offset; and the first two of them alone.
@@ -67,8 +67,15 @@ struct TIFFDirectory {
     return CaptureDate(exif: bytes(entry.value, 19))
   }
 
+  /// The offset of the directory after this one; nil: it is the last one. TIFF 6.0 §2, "Image File Directory".
+  func next(after directory: Int64) -> Int64? {
+    let count = value(bytes(directory, 2)[...])
+    let next = value(bytes(directory + 2 + count * 12, 4)[...])
+    return next == 0 || next == directory ? nil : next
+  }
+
   /// The first entry of each of the given tags.
-  private func entries(_ tags: Set<Int>, in directory: Int64) -> [Int: Entry] {
+  func entries(_ tags: Set<Int>, in directory: Int64) -> [Int: Entry] {
     let count = value(bytes(directory, 2)[...])
     let table = bytes(directory + 2, Int(min(count, 512)) * 12)
     var found: [Int: Entry] = [:]

@@ -17,8 +17,8 @@ struct Access: Sendable {
   }
 
   /// The response to a request without valid credentials; nil: it has them, or needs none. Three kinds are valid: the
-  /// token as a Bearer token (RFC 6750 §2.1), the token as the password of any user (RFC 7617), and for reading one file,
-  /// a ticket in the query.
+  /// token as a Bearer token (RFC 6750 §2.1), the token as the password of any user (RFC 7617), and for reading one file
+  /// or the archive of one folder, a ticket in the query.
   func refusal(_ method: String, _ target: RequestTarget, _ headers: HTTPHeaders) -> Reply? {
     guard let token else { return nil }
     let parts = headers["Authorization"]?.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1) ?? []
@@ -38,14 +38,23 @@ struct Access: Sendable {
   }
 
   /// The ticket that lets any client read the file at `path`; nil: none is needed.
-  func ticket(for path: ServedPath) -> String? {
-    token == nil ? nil : Digest.hex(HMAC.sha256(path.bytes, key: key).prefix(16))
+  func ticket(for path: ServedPath) -> String? { ticket(path.bytes) }
+
+  /// The ticket that lets any client read the archives of the folder at `path`; nil: none is needed.
+  func ticket(forArchiveOf path: ServedPath) -> String? { ticket(path.bytes + [UInt8(ascii: "/")]) }
+
+  private func ticket(_ place: [UInt8]) -> String? {
+    token == nil ? nil : Digest.hex(HMAC.sha256(place, key: key).prefix(16))
   }
 
   private func isTicket(_ target: RequestTarget) -> Bool {
-    guard let given = try? target.value(of: "ticket"), let (path, isFolder) = try? ServedPath.fromURL(target.path),
-      !isFolder, let wanted = ticket(for: path)
-    else { return false }
+    guard let given = try? target.value(of: "ticket"), let (path, isFolder) = try? ServedPath.fromURL(target.path)
+    else {
+      return false
+    }
+    // The ticket of a folder is for its archive, and not for the list.
+    if isFolder != target.asksForArchive { return false }
+    guard let wanted = isFolder ? ticket(forArchiveOf: path) : ticket(for: path) else { return false }
     return isSame(given, wanted.utf8)
   }
 

@@ -152,6 +152,14 @@ struct RequestTarget: Sendable {
     return decoded
   }
 
+  /// Whether the query asks for an archive of a folder.
+  var asksForArchive: Bool { query.split(separator: UInt8(ascii: "&")).contains { $0.starts(with: "archive=".utf8) } }
+
+  /// Whether the query asks for the preview of a picture.
+  var asksForThumbnail: Bool {
+    query.split(separator: UInt8(ascii: "&")).contains { $0.elementsEqual("thumbnail".utf8) }
+  }
+
   /// The id part of an upload's URL, `/.fullbore-upload/ID`; it is not validated. nil for other targets.
   var uploadName: String? {
     let prefix = Array("/\(ServedPath.uploadName)/".utf8)

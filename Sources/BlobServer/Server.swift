@@ -33,7 +33,7 @@ public final class Server: Sendable {
   init(_ options: ServerOptions, mostConnections: Int?) throws(ServerError) {
     let tls: TLSContext? = if let files = options.tls { try TLSContext(files) } else { nil }
     let files = raiseFileLimit()
-    let listener = try Listener(options.address, options.port)
+    let listener = try Listener(options.address, options.port, upTo: options.lastPort)
     let store = try FileStore(
       options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
     let service = Service(options, store, HostRule(listener, options))

@@ -9,6 +9,8 @@ public struct ServerOptions: Sendable {
   public var address: String
   /// 0 selects a free port, which `Server.port` returns.
   public var port: UInt16
+  /// If `port` is taken, the ports after it up to this one are tried; nil: then the server does not start.
+  public var lastPort: UInt16?
   /// The token that every request must send, as a Bearer token (RFC 6750 §2.1) or as the password of any user (RFC 7617);
   /// nil: none is required.
   public var token: String?
@@ -41,6 +43,13 @@ public struct ServerOptions: Sendable {
   public var minimumRate: Int
   /// Maximum number of unfinished uploads at any time; nil: no limit.
   public var maxUnfinished: Int?
+
+  /// Finds the preview in a picture: given the first `mostReadForThumbnail` bytes of the file, a JPEG; nil: there is none. On
+  /// a thread of the server. What it returns is sent to clients as it is. nil: there are no thumbnails.
+  public var thumbnail: (@Sendable (_ start: [UInt8]) -> [UInt8]?)?
+
+  /// How many bytes `thumbnail` gets, if the file has as many.
+  public static let mostReadForThumbnail = 256 << 10
 
   /// Called with lines for the operator while the server runs, for example that another folder has taken the place of the
   /// served one. On a thread of the server; must be short. nil: they are dropped.

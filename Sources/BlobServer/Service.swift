@@ -13,6 +13,12 @@ final class Service: Sendable {
   /// client has read it.
   private let pages = Allowance(64)
   private let pageBytes = Allowance(64 << 20)
+  /// Threads that list the files of archives, and read those whose checksums a range needs.
+  private let archivers = Workers(threads: 2)
+  /// Limits the archives that are made or sent, and their lists in bytes.
+  let archives = Allowance(32)
+  let archiveBytes = Allowance(64 << 20)
+  let archiveSums = ArchiveSums()
   /// Limits what is kept of all forms until their responses have been sent, in bytes.
   let formBytes = Allowance(64 << 20)
   private let tidying = PeriodicTask()
@@ -42,7 +48,8 @@ final class Service: Sendable {
     tidying.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
     let look = { @Sendable [store, options, health] in
       for line in store.lookAgain() { options.notice?(line) }
-      health.note(store.problem, free: store.free)
+      let full = health.note(store.problem, free: store.free)
+      if let full, !options.isReadOnly { options.notice?(full) }
     }
     look()
     watching.start(every: .seconds(1), look)
@@ -58,6 +65,7 @@ final class Service: Sendable {
     watching.stop()
     digestReader.finish()
     listers.finish()
+    archivers.finish()
     workers.finish()
   }
 
@@ -74,6 +82,9 @@ final class Service: Sendable {
       return .reply(reply)
     }
   }
+
+  /// Like `onWorker`, for an archive, whose files may be many.
+  func onArchiver(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(archivers, work) }
 
   /// Runs `work`, which looks up a name, while the connection is suspended. It does not wait for uploads.
   func besideUploads(_ work: @escaping @Sendable () -> Plan) -> Plan {

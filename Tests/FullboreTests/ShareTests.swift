@@ -1,5 +1,6 @@
 import BlobServer
 import Blobs
+import Foundation
 import Platform
 import TestSupport
 import Testing
@@ -60,6 +61,31 @@ import Testing
     #expect(hosts("127.0.0.1:1") == ["127.0.0.1"] && hosts("[::1]:1") == ["[::1]"])
     #expect(ShareLinks.hosts(ListenAddress("0.0.0.0:1")!, []) == ["127.0.0.1"])
     #expect(LocalAddress.all().allSatisfy { !$0.text.hasPrefix("127.") && $0.text != "::1" })
+  }
+
+  @Test func aNameIsALinkWhereItIsAnnounced() throws {
+    let local = [LocalAddress(text: "192.168.1.7", isIPv6: false, interface: "wlan0")]
+    func hosts(_ text: String) -> [String] { ShareLinks.hosts(ListenAddress(text)!, local, announced: "studio.local") }
+    #expect(hosts("0.0.0.0:1") == ["192.168.1.7", "studio.local"] && hosts("127.0.0.1:1") == ["127.0.0.1"])
+    #expect(ShareLinks.hosts(ListenAddress("0.0.0.0:1")!, [], announced: "studio.local") == ["127.0.0.1"])
+    #if os(Linux)
+      func name(_ text: String?, _ host: String? = "studio.example") throws -> String? {
+        let file = scratch.path.appending("pid")
+        try? FileManager.default.removeItem(atPath: file.description)
+        if let text { try Data(text.utf8).write(to: URL(filePath: file.description)) }
+        return MulticastName.announced(host: host, avahi: file)
+      }
+      #expect(try name("\(getpid())\n") == "studio.local" && name("1", "studio") == "studio.local")
+      for text in [nil, "", "\n", "0", "-1", "99999999999", "999999999", "x"] { #expect(try name(text) == nil) }
+      #expect(try name("1", nil) == nil)
+    #endif
+  }
+
+  /// Only `--share` without `--listen` takes another port than 8080.
+  @Test func anotherPortIsTakenOnlyWhereNoneWasNamed() throws {
+    #expect(try command("--share").options.lastPort == 8099)
+    #expect(
+      try command("--share", "--listen", "0.0.0.0:8080").options.lastPort == nil && command().options.lastPort == nil)
   }
 
   /// The drawing shows the modules that the library has made, and a margin around them.

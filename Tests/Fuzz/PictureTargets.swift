@@ -10,6 +10,8 @@ func fuzzPictures(_ data: UnsafeRawBufferPointer) {
   let orientation = PhotoOrientation.read(from: source)
   _ = orientation.isThatOfBoxes(in: source)
   _ = PhotoOrientation.read(fromTIFF: bytes[...])
+  let preview = PhotoPreview.jpeg(inStart: bytes)
+  precondition(preview?.count ?? 0 <= PhotoPreview.mostBytes)
   _ = GalleryName(BytePath(bytes))
 }
 

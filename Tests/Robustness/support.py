@@ -172,6 +172,14 @@ def slowlink(target_port, log, *, mbit, delay_ms, reset_mean=0, rate_seconds=0, 
     return Process(command, port, log)
 
 
+def peak_memory(pid):
+    """The most memory that the process has had, in bytes; 0: it has ended."""
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * KiB for line in lines if line.startswith("VmHWM:"))
+    return 0
+
+
 class Client:
     """One run of `fullbore` with its own journal and home folder."""
 
@@ -197,9 +205,7 @@ class Client:
         """Waits for the end of the run. Returns (exit status, output, peak memory in bytes)."""
         peak, deadline = 0, time.monotonic() + limit
         while True:
-            with contextlib.suppress(OSError, StopIteration, ValueError):
-                lines = pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-                peak = max(peak, next(int(line.split()[1]) * KiB for line in lines if line.startswith("VmHWM:")))
+            peak = max(peak, peak_memory(self.process.pid))
             try:
                 status = self.process.wait(0.1)
                 break

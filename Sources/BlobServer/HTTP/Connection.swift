@@ -227,11 +227,7 @@ final class Connection: @unchecked Sendable {
     if notes == nil { notes = newNotes }
     notes?.answer(
       reply.status, bodyStart: writer.end + Int64(text.count - (reply.hasBody(to: method) ? reply.size : 0)))
-    if case .file(let item, let range) = reply.body, reply.hasBody(to: method) {
-      writer.add(text, file: (item, range))
-    } else {
-      writer.add(text)
-    }
+    writer.add(text, then: reply.hasBody(to: method) ? reply.body : nil)
     phase = .answering(reply, closes: closes)
     send()
   }
@@ -246,7 +242,7 @@ final class Connection: @unchecked Sendable {
     case .blocked: return
     case .broken: return close()
     case .done:
-      if case .file = reply.body { loop.counters.filesSent.add(1) }
+      if reply.isOfFiles { loop.counters.filesSent.add(1) }
       endRequest()
     }
     if closes {

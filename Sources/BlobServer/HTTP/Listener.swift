@@ -9,6 +9,21 @@ struct Listener: Sendable {
   let host: String
   let isLoopback: Bool
 
+  /// `lastPort`: if `port` and those after it are taken, the ports up to this one are tried.
+  init(_ address: String, _ port: UInt16, upTo lastPort: UInt16?) throws(ServerError) {
+    do throws(ServerError) {
+      self = try Listener(address, port)
+    } catch {
+      guard error.systemError == EADDRINUSE, let lastPort, port < lastPort else { throw error }
+      for other in (port + 1)...lastPort {
+        guard let listener = try? Listener(address, other) else { continue }
+        self = listener
+        return
+      }
+      throw error
+    }
+  }
+
   init(_ address: String, _ port: UInt16) throws(ServerError) {
     let place = "\(address) port \(port)"
     var hints = addrinfo()

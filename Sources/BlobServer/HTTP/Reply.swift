@@ -7,6 +7,8 @@ struct Reply: Sendable {
     case bytes([UInt8])
     /// A range of an open file, sent without copying.
     case file(OpenItem, Range<Int64>)
+    /// Made while it is sent.
+    case archive(Archive.Part)
   }
   var status: Int
   var headers: HTTPHeaders
@@ -24,9 +26,12 @@ struct Reply: Sendable {
   var size: Int {
     switch body {
     case .bytes(let bytes): bytes.count
-    case .file: 0
+    case .file, .archive: 0
     }
   }
+
+  /// Whether its body has bytes of published files.
+  var isOfFiles: Bool { if case .bytes = body { false } else { true } }
 
   /// A response with one line of plain text.
   init(_ status: Int, _ headers: HTTPHeaders = [:], text: String) {
@@ -54,6 +59,7 @@ struct Reply: Sendable {
     switch body {
     case .bytes(let bytes): Int64(bytes.count)
     case .file(_, let range): range.upperBound - range.lowerBound
+    case .archive(let part): part.range.upperBound - part.range.lowerBound
     }
   }
 
@@ -67,7 +73,8 @@ struct Reply: Sendable {
     text.reserveCapacity(512 + size)
     text += "HTTP/1.1 \(status) \(Self.reasons[status] ?? "")\r\n".utf8
     if let date { text.addField("Date", date) }
-    if status != 204 { text.addField("Content-Length", String(length)) }
+    // A 304 without the body that a 200 would have has no length to tell. RFC 9110 §8.6.
+    if status != 204, status != 304 || isOfFiles { text.addField("Content-Length", String(length)) }
     if !keepsConnection { text.addField("Connection", "close") }
     for field in headers.fields { text.addField(field.name, field.value) }
     text += "\r\n".utf8

@@ -2,42 +2,62 @@ import BlobHTTP
 import Blobs
 
 /// Sends responses on one connection, as fast as the socket accepts them: a header section with the body bytes that are
-/// in memory, followed by bytes of a file, which are not copied if the system supports it.
+/// in memory, followed by bytes of files. Those of a single file are not copied if the system supports it.
 struct ResponseWriter {
   enum Outcome { case done, blocked, broken }
+  private enum Source {
+    case file(OpenItem, rest: Range<Int64>)
+    case archive(ArchiveReader)
+  }
 
   private let stream: ClientStream
-  /// Bytes of header sections and of in-memory bodies that the socket has not accepted yet.
+  /// Bytes that are in memory, and that the socket has not accepted yet.
   private var text: ArraySlice<UInt8> = []
-  private var file: (item: OpenItem, rest: Range<Int64>)?
+  /// What follows them.
+  private var source: Source?
   /// The number of bytes that the socket has accepted.
   private(set) var sent: Int64 = 0
   /// The number of bytes that the socket will have accepted after those in memory.
   var end: Int64 { sent + Int64(text.count) }
 
-  /// After this many bytes of a file, other connections of the event loop get their turn.
+  /// After this many bytes of files, other connections of the event loop get their turn.
   private static let mostAtOnce: Int64 = 8 << 20
 
   init(_ stream: ClientStream) { self.stream = stream }
 
-  var isEmpty: Bool { text.isEmpty && file == nil }
+  var isEmpty: Bool { text.isEmpty && source == nil }
 
-  mutating func add(_ bytes: [UInt8], file: (OpenItem, Range<Int64>)? = nil) {
+  /// `body`: nil or in memory, so that it is a part of `bytes`, or what follows them.
+  mutating func add(_ bytes: [UInt8], then body: Reply.Body? = nil) {
     if text.isEmpty { text = bytes[...] } else { text += bytes }
-    if let file, !file.1.isEmpty { self.file = file }
+    switch body {
+    case .file(let item, let range) where !range.isEmpty: source = .file(item, rest: range)
+    case .archive(let part) where !part.range.isEmpty: source = .archive(ArchiveReader(part))
+    case .file, .archive, .bytes, nil: break
+    }
   }
 
   /// `room` is a buffer for file bytes that the system cannot send directly.
   mutating func flush(through room: UnsafeMutableRawBufferPointer) -> Outcome {
     while !text.isEmpty {
-      let sent = text.withUnsafeBytes { stream.send($0, hasMore: file != nil) }
+      let sent = text.withUnsafeBytes { stream.send($0, hasMore: source != nil) }
       guard let sent else { return .broken }
       if sent == 0 { return .blocked }
       self.sent += Int64(sent)
       text = text.dropFirst(sent)
     }
     text = []
-    guard case (let item, var rest)? = file else { return .done }
+    switch source {
+    case .file(let item, let rest): return send(item, rest, through: room)
+    case .archive(let reader): return send(reader, through: room)
+    case nil: return .done
+    }
+  }
+
+  private mutating func send(
+    _ item: OpenItem, _ range: Range<Int64>, through room: UnsafeMutableRawBufferPointer
+  ) -> Outcome {
+    var rest = range
     let pause = rest.lowerBound + Self.mostAtOnce
     while !rest.isEmpty, rest.lowerBound < pause {
       let count = Int(min(Int64(rest.count), Self.mostAtOnce))
@@ -47,7 +67,27 @@ struct ResponseWriter {
       self.sent += Int64(sent)
       rest = rest.lowerBound + Int64(sent)..<rest.upperBound
     }
-    file = rest.isEmpty ? nil : (item, rest)
+    source = rest.isEmpty ? nil : .file(item, rest: rest)
     return rest.isEmpty ? .done : .blocked
+  }
+
+  private mutating func send(_ archive: ArchiveReader, through room: UnsafeMutableRawBufferPointer) -> Outcome {
+    let pause = sent + Self.mostAtOnce
+    while sent < pause {
+      // If a file was changed, the promised bytes cannot be delivered.
+      guard let count = archive.read(into: room) else { return .broken }
+      if count == 0 {
+        source = nil
+        return .done
+      }
+      guard let sent = stream.send(UnsafeRawBufferPointer(rebasing: room[..<count]), hasMore: !archive.isOver)
+      else { return .broken }
+      self.sent += Int64(sent)
+      if sent < count {
+        text = Array(room[sent..<count])[...]
+        break
+      }
+    }
+    return .blocked
   }
 }

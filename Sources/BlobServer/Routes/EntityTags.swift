@@ -16,9 +16,9 @@ struct EntityTags {
     isAny = tags.contains("*")
   }
 
-  /// Whether one of the tags matches the file. `weakly`: weak entity tags match as well. RFC 9110 §8.8.3.2.
-  func include(_ item: StoredItem, weakly: Bool = false) -> Bool {
-    isAny || tags.contains(item.etag) || weakly && tags.contains("W/" + item.etag)
+  /// Whether one of the tags matches the one of the file. `weakly`: weak entity tags match as well. RFC 9110 §8.8.3.2.
+  func include(_ etag: String, weakly: Bool = false) -> Bool {
+    isAny || tags.contains(etag) || weakly && tags.contains("W/" + etag)
   }
 
   /// Splits the list. Within its quotes, an entity tag may contain commas and asterisks, and a backslash does not

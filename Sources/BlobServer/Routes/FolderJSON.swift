@@ -1,29 +1,46 @@
 import BlobHTTP
 import Blobs
 
-/// The entries of a folder for scripts, as JSON: `{"entries":[…],"next":NAME}`.
+/// The entries of a folder for scripts, as JSON: `{"entries":[…],"next":NAME,"archive":URL}`.
 ///
 /// An entry has `name` (with U+FFFD for bytes that are not UTF-8), `folder`, `size` in bytes, `modified` in seconds since
-/// 1970, and `url`, which is relative to the folder's URL. The URL of a file has the ticket that it needs, and is null if
+/// 1970, `thumbnail`, the URL of its preview if its name is that of a photo, and `url`, which is relative to the folder's URL. The URL of a file has the ticket that it needs, and is null if
 /// files cannot be read. `next` is the percent-encoded name for `after=` in the next request; null: there are no more names.
+/// `archive` is the URL of the folder with all below as a ZIP; null: files cannot be read.
 enum FolderJSON {
   static func reply(_ path: ServedPath, _ list: FolderPage, _ service: Service) -> Reply {
     let entries = list.entries.map { text($0, in: path, service) }
     let next = list.next.map { JSONText.quoted(HTTPURL.encode($0.bytes)) } ?? "null"
-    return Reply(200, json: "{\"entries\":[\(entries.joined(separator: ","))],\"next\":\(next)}")
+    let archive = archive(of: path, service).map(JSONText.quoted) ?? "null"
+    return Reply(
+      200, json: "{\"entries\":[\(entries.joined(separator: ","))],\"next\":\(next),\"archive\":\(archive)}")
   }
 
   private static func text(_ entry: StoredEntry, in folder: ServedPath, _ service: Service) -> String {
     let item = entry.item
     let url = url(of: entry, in: folder, service).map(JSONText.quoted) ?? "null"
+    let thumbnail = thumbnail(of: entry, in: folder, service).map(JSONText.quoted) ?? "null"
     return "{\"name\":\(JSONText.quoted(entry.name.description)),\"url\":\(url),\"folder\":\(item.isFolder),"
-      + "\"size\":\(item.isFolder ? 0 : item.length),\"modified\":\(item.modifiedSeconds)}"
+      + "\"size\":\(item.isFolder ? 0 : item.length),\"modified\":\(item.modifiedSeconds),\"thumbnail\":\(thumbnail)}"
+  }
+
+  private static func archive(of folder: ServedPath, _ service: Service) -> String? {
+    if service.options.reading != .files { return nil }
+    return "./?archive=zip" + (service.access.ticket(forArchiveOf: folder).map { "&ticket=\($0)" } ?? "")
   }
 
   private static func url(of entry: StoredEntry, in folder: ServedPath, _ service: Service) -> String? {
     if entry.item.isFolder { return entry.reference }
     guard service.options.reading == .files, let path = try? folder.appending(entry.name.bytes) else { return nil }
     return entry.reference + (service.access.ticket(for: path).map { "?ticket=\($0)" } ?? "")
+  }
+
+  /// Only the name is looked at, since opening each file would take long.
+  private static func thumbnail(of entry: StoredEntry, in folder: ServedPath, _ service: Service) -> String? {
+    guard service.options.thumbnail != nil, service.options.reading == .files, !entry.item.isFolder,
+      MediaType(entry.name).mayHavePreview, let path = try? folder.appending(entry.name.bytes)
+    else { return nil }
+    return entry.reference + "?thumbnail" + (service.access.ticket(for: path).map { "&ticket=\($0)" } ?? "")
   }
 }
 

@@ -9,7 +9,10 @@ enum GetRoutes {
     }
     guard let item = try find(call, path) else { throw ServerError(404, "nothing is at \(path)") }
     if item.isFolder {
-      if isFolder || path.isRoot { return try PageRoutes.plan(call, path) }
+      if isFolder || path.isRoot {
+        if let archive = try ArchiveRoutes.plan(call, path) { return archive }
+        return try PageRoutes.plan(call, path)
+      }
       return .reply(Reply(301, ["Location": call.target.reference(to: path.folderURL)], text: "\(path) is a folder"))
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
@@ -17,6 +20,7 @@ enum GetRoutes {
       throw ServerError(403, "this server receives, and lists what it has: the files themselves cannot be read here")
     }
     let file = try call.service.store.open(path)
+    if let thumbnail = try ThumbnailRoutes.plan(call, path, file) { return thumbnail }
     let clientHasIt = try Preconditions.clientHasIt(call.headers, file.item)
     let known = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: file.item)
     guard known == nil, call.method == "HEAD", let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"]) else {
@@ -61,7 +65,7 @@ enum GetRoutes {
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Content-Security-Policy"] = "sandbox"
     if !type.isShown { headers["Content-Disposition"] = "attachment" }
-    switch range(call, item, modified) {
+    switch range(call, length: item.length, etag: item.etag, modified: modified) {
     case .whole:
       return Reply(200, headers, body: .file(file, 0..<item.length))
     case .part(let range):
@@ -73,10 +77,10 @@ enum GetRoutes {
   }
 
   /// Ranges apply only to GET; `If-Range` must match exactly this version. RFC 9110 §13.1.5, §14.2.
-  private static func range(_ call: Call, _ item: StoredItem, _ modified: String?) -> ByteRange {
+  static func range(_ call: Call, length: Int64, etag: String, modified: String?) -> ByteRange {
     guard call.method == "GET" else { return .whole }
-    if let condition = call.headers["If-Range"], condition != item.etag, condition != modified { return .whole }
-    return ByteRange(call.headers["Range"], of: item.length)
+    if let condition = call.headers["If-Range"], condition != etag, condition != modified { return .whole }
+    return ByteRange(call.headers["Range"], of: length)
   }
 }
 
@@ -85,6 +89,8 @@ struct MediaType {
   let text: String
   /// Whether a browser displays the file; other files are downloaded.
   var isShown: Bool { text.hasPrefix("image/") || text.hasPrefix("video/") }
+  /// Whether cameras put a preview into such files.
+  var mayHavePreview: Bool { withPreview.contains(text) }
 
   init(_ name: BytePath) {
     let parts = name.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -92,6 +98,11 @@ struct MediaType {
     text = types[ending] ?? "application/octet-stream"
   }
 }
+
+private let withPreview: Set = [
+  "image/jpeg", "image/heic", "image/heif", "image/tiff", "image/x-adobe-dng", "image/x-canon-cr2", "image/x-nikon-nef",
+  "image/x-sony-arw",
+]
 
 private let types = [
   "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif", "webp": "image/webp",

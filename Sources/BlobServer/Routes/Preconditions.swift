@@ -20,7 +20,7 @@ enum Preconditions {
 
   private static func checkVersion(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) {
     if let wanted = EntityTags("If-Match", of: headers) {
-      if !wanted.include(item) {
+      if !wanted.include(item.etag) {
         throw ServerError(412, "the file is not the version that If-Match names")
       }
     } else if let text = headers["If-Unmodified-Since"], let limit = HTTPDate.seconds(text),
@@ -32,6 +32,6 @@ enum Preconditions {
 
   /// Whether `If-None-Match` matches, by weak comparison; nil if the request has no such field.
   private static func isExcluded(_ item: StoredItem, by headers: HTTPHeaders) -> Bool? {
-    EntityTags("If-None-Match", of: headers)?.include(item, weakly: true)
+    EntityTags("If-None-Match", of: headers)?.include(item.etag, weakly: true)
   }
 }

@@ -8,7 +8,9 @@ enum SharePages {
   static func open(_ headers: HTTPHeaders, _ method: String, _ target: RequestTarget, _ service: Service) -> Plan? {
     guard service.options.page != nil, method == "GET" || method == "HEAD" else { return nil }
     // A path that no folder can have would make a page of any size: it names the root at the end of `../` for each slash.
-    if headers.acceptsHTML, !isOwn(target), let (_, isFolder) = try? ServedPath.fromURL(target.path), isFolder {
+    if headers.acceptsHTML, !isOwn(target), !target.asksForArchive,
+      let (_, isFolder) = try? ServedPath.fromURL(target.path), isFolder
+    {
       let page = SharePage.page(base: target.reference(to: "/"))
       return .reply(reply(page, "text/html; charset=utf-8"))
     }

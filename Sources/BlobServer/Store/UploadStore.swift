@@ -20,6 +20,11 @@ package protocol UploadStore: Sendable {
   /// of their names, without names that begin with a dot. Memory grows with `limit` alone. Throws 404.
   func list(_ folder: ServedPath, after start: BytePath?, atMost limit: Int) throws(ServerError) -> FolderPage
 
+  /// Lists all files and folders below `folder`, which an archive gives the name `name`, without names that begin with a
+  /// dot. Throws 403 if one of them cannot be read, 413 if there are too many, and 503 once `isWanted`, which is called
+  /// now and then, is false, or after `interrupt`.
+  func tree(_ folder: ServedPath, named name: String, while isWanted: () -> Bool) throws(ServerError) -> FolderTree
+
   /// Removes a published file. Throws 404, or 409 for a folder. `check` gets the file that is about to be removed and
   /// throws to keep it; no other request can replace the file in between.
   func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError)
@@ -107,6 +112,9 @@ package protocol UploadStore: Sendable {
   /// folder that was opened. Returns lines for the operator; empty: nothing has changed. Blocks as long as the file
   /// system does.
   func lookAgain() -> [String]
+
+  /// Whether `interrupt` was called.
+  var isInterrupted: Bool { get }
 
   /// Interrupts running comparisons, which then throw 503; their uploads stay resumable.
   func interrupt()

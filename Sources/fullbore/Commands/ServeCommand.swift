@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobMedia
 import BlobServer
 import Blobs
 import Platform
@@ -10,7 +11,8 @@ struct ServeCommand: Command {
     options: ShareOptions.declared + [
       .value(
         "listen", "ADDRESS:PORT",
-        "127.0.0.1:8080 when not given, or 0.0.0.0:8080 with --share; port 0 picks a free one"),
+        "127.0.0.1:8080 when not given; with --share 0.0.0.0 and the first free port from 8080 to 8099; port 0 picks a free one"
+      ),
       .value(
         "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
       .value("max-size", "SIZE", "of one upload, like 8G; no limit when not given"),
@@ -69,6 +71,7 @@ struct ServeCommand: Command {
     var options = ServerOptions(
       folder: try Self.folder(arguments.operands[0]), address: listen.address, port: listen.port)
     let share = try ShareOptions(arguments, &options)
+    if share != nil, arguments.value("listen") == nil { options.lastPort = 8099 }
     if let file = arguments.value("token-file") {
       options.token = try ConnectionOptions.token(in: file)
     } else if share != nil {
@@ -153,6 +156,7 @@ struct ServeCommand: Command {
     if let share {
       options.page = ServerOptions.BrowserPage(name: options.folder.name.description, runsFor: share.period)
     }
+    options.thumbnail = { PhotoPreview.jpeg(inStart: $0) }
     do throws(ServerError) {
       let observers = try ServeObservers(monitoring, options.folder, report)
       observers.observe(&options)
@@ -191,6 +195,9 @@ struct ServeCommand: Command {
     Console.output.flush()
     if isQuiet { return }
     if let url = server.metricsURL { Console.error.write("metrics: \(url)\n") }
+    if listen.port != 0, server.port != listen.port {
+      Console.error.write("Port \(listen.port) is taken by another program, so this is port \(server.port).\n")
+    }
     for link in links?.dropFirst() ?? [] { Console.error.write("or \(link)\n") }
     if links != nil, Console.error.isTerminal, let code = QRCode(url) {
       Console.error.write("\n" + code.lines.map { "  \($0)\n" }.joined() + "\n")

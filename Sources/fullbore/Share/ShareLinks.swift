@@ -10,16 +10,19 @@ struct ShareLinks {
   init(_ server: Server, _ listen: ListenAddress, token: String) {
     let scheme = server.url.prefix { $0 != ":" }
     let fragment = HTTPURL.encode(Array(token.utf8))
-    let hosts = Self.hosts(listen, LocalAddress.all())
+    let hosts = Self.hosts(listen, LocalAddress.all(), announced: MulticastName.announced())
     all = hosts.map { "\(scheme)://\($0):\(server.port)/#\(fragment)" }
   }
 
   /// The names or addresses of the server in URLs.
-  static func hosts(_ listen: ListenAddress, _ local: [LocalAddress]) -> [String] {
+  /// `announced`: the name by which devices nearby find this machine, if it is announced. It comes last, since not every
+  /// phone looks for such names.
+  static func hosts(_ listen: ListenAddress, _ local: [LocalAddress], announced: String? = nil) -> [String] {
     switch listen.address {
     case "0.0.0.0", "::":
       let found = local.filter { listen.address == "::" || !$0.isIPv6 }.sorted { rank($0) < rank($1) }
-      return found.isEmpty ? ["127.0.0.1"] : found.map { $0.isIPv6 ? "[\($0.text)]" : $0.text }
+      if found.isEmpty { return ["127.0.0.1"] }
+      return found.map { $0.isIPv6 ? "[\($0.text)]" : $0.text } + [announced].compactMap { $0 }
     default: return [listen.address.contains(":") ? "[\(listen.address)]" : listen.address]
     }
   }

@@ -1,0 +1,52 @@
+import Blobs
+import Platform
+
+extension FileStore {
+  package var isInterrupted: Bool { interruption.isCancelled }
+
+  package func tree(
+    _ top: ServedPath, named name: String, while isWanted: () -> Bool
+  ) throws(ServerError) -> FolderTree {
+    let own = self.own.withLock { $0?.identity }
+    var tree = try FolderTree(try folder(top).status(), name: name)
+    var index = 0
+    // Folders are read in the order in which they were found, so nothing grows with the depth of the tree.
+    while index < tree.entries.count {
+      if tree.entries[index].isFolder {
+        let path = index == 0 ? top : try top.appending(tree.path(of: index))
+        try add(folder(path), path, at: index, to: &tree, without: own, isWanted)
+      }
+      index += 1
+    }
+    return tree
+  }
+
+  private func add(
+    _ folder: Folder, _ path: ServedPath, at index: Int, to tree: inout FolderTree, without own: FileIdentity?,
+    _ isWanted: () -> Bool
+  ) throws(ServerError) {
+    var names: [BytePath] = []
+    // Lists leave these names out, too.
+    try folder.forEachName { if $0.bytes.first != UInt8(ascii: ".") { names.append($0) } }
+    names.sort()
+    var found: [(name: BytePath, status: stat)] = []
+    for (number, name) in names.enumerated() {
+      if isInterrupted || number % 256 == 0 && !isWanted() { throw ServerError(503, "the list was interrupted") }
+      guard let status = try folder.status(name) else { continue }
+      let item = StoredItem(status)
+      if !item.isFolder && !status.isFile || FileIdentity(status) == own { continue }
+      let mode = item.isFolder ? R_OK | X_OK : R_OK
+      if name.withCString({ faccessat(folder.number, $0, mode, 0) }) != 0 {
+        // An archive without it would be taken for the whole folder.
+        let place = BytePath(path.bytes).appending(name)
+        throw ServerError(
+          403, "no archive of the folder: '\(place)' cannot be read: \(String(cString: strerror(errno)))")
+      }
+      found.append((name, status))
+    }
+    let archiveNames = ArchiveName.names(for: found.map(\.name))
+    for ((name, status), archiveName) in zip(found, archiveNames) {
+      try tree.append(status, name, archiveName, in: index)
+    }
+  }
+}

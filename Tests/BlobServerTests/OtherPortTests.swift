@@ -1,0 +1,41 @@
+import BlobServer
+import Blobs
+import Synchronization
+import TestSupport
+import Testing
+
+struct OtherPortTests {
+  @Test func theNextFreePortIsTaken() throws {
+    let first = try TestServer()
+    let port = first.server.port
+    #expect(throws: ServerError.self) { try TestServer { $0.port = port } }
+    #expect(throws: ServerError.self) {
+      try TestServer { ($0.port, $0.lastPort) = (port, port) }
+    }
+    if port > 65_000 { return }
+    let second = try TestServer { ($0.port, $0.lastPort) = (port, port + 40) }
+    #expect(port + 1...port + 40 ~= second.server.port)
+    #expect(try second.ask("GET", "/").status == 200)
+  }
+
+  /// The operator is told once, and again after there was room.
+  @Test func theEndOfTheRoomIsSaidOnce() throws {
+    let lines = Mutex<[String]>([])
+    let server = try TestServer { options in
+      options.maxTotal = 20 << 20
+      options.allowsDelete = true
+      options.notice = { line in lines.withLock { $0.append(line) } }
+    }
+    func count() -> Int { lines.withLock { $0.count { $0.contains("no room left") } } }
+    for round in 1...2 {
+      #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)
+      #expect(try eventually { count() == round })
+      #expect(try server.ask("PUT", "/b", body: [1]).status == 507)
+      #expect(try server.ask("DELETE", "/a").status == 204)
+      // The server looks once a second.
+      let end = ContinuousClock.now + .milliseconds(2500)
+      #expect(try eventually { ContinuousClock.now > end })
+      #expect(count() == round)
+    }
+  }
+}
