@@ -180,6 +180,7 @@ def full(browser, folder):
                 visit.choose(film)
                 visit.until("#notices", "Not enough room: 41.9 MB are to be sent")
                 require(not any((disk / ".fullbore").rglob("*.part")), "something was sent before the question was answered")
+                require("Paused" in visit.text("#totals"), f"the totals say {visit.text('#totals')!r} beside the question")
                 visit.screenshot("phone-no-room")
                 visit.page.click("#notices button:text-is('Go on')")
                 visit.until("#notices", "disk is full", 30)

@@ -40,8 +40,8 @@ def main(arguments):
             while waiting:
                 play(browser, waiting.pop(0), results)
             browser.close()
-    # Most checks wait for a slow link most of the time, so two run at once. The heavy ones measure memory.
-    workers = [threading.Thread(target=work) for _ in range(2 if chosen == SHORT else 1)]
+    # Most checks wait for a slow link most of the time, so three run at once. The heavy ones measure memory.
+    workers = [threading.Thread(target=work) for _ in range(3 if chosen == SHORT else 1)]
     for worker in workers:
         worker.start()
     for worker in workers:

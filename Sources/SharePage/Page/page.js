@@ -85,10 +85,11 @@ async function take(files) {
 const pickFiles = offerChoices(take, (isLooking) => queue.look(isLooking));
 
 queue.addEventListener("added", () => {
-  element("totals").hidden = false;
-  if (queue.failed.size > 0) announce(summary());
   hasAgreed = false;
   watchRoom();
+  element("totals").hidden = false;
+  show();
+  if (queue.failed.size > 0) announce(summary());
   if (notices.has("unfinished")) setTimeout(tellUnfinished, 300);
   keepAwake();
 });
