@@ -11,13 +11,13 @@ import traceback
 
 from playwright.sync_api import Error, sync_playwright
 
-import details, heavy, stories
+import attacks, details, firefox, heavy, lists, looks, stories
 from visit import *
 
-SHORT = [stories.phone, stories.reload, stories.restart, stories.offline, stories.tabs, stories.pause, details.code,
-         details.names, details.folders, details.keyboard, details.limits, details.full, details.listing, details.dropped,
-         details.appearance]
-LONG = [stories.large, heavy.thousand, heavy.film, heavy.handles]
+SHORT = [stories.phone, stories.reload, stories.restart, stories.offline, stories.tabs, stories.frozen, stories.pause, details.code,
+         details.names, details.folders, details.keyboard, details.limits, details.full, details.dropped, lists.listing,
+         lists.gallery, attacks.strangers, looks.appearance]
+LONG = [stories.large, details.room, heavy.thousand, heavy.film, heavy.handles, firefox.firefox]
 
 
 def main(arguments):
@@ -40,8 +40,8 @@ def main(arguments):
             while waiting:
                 play(browser, waiting.pop(0), results)
             browser.close()
-    # Most checks wait for a slow link most of the time, so two run at once. The heavy ones measure memory.
-    workers = [threading.Thread(target=work) for _ in range(2 if chosen == SHORT else 1)]
+    # Most checks wait for a slow link most of the time, so three run at once. The heavy ones measure memory.
+    workers = [threading.Thread(target=work) for _ in range(3 if chosen == SHORT else 1)]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -13,23 +13,34 @@ def large(browser, folder):
 
 
 def send_card(browser, folder, film_size, cut_mean):
-    photos = [picture(folder / f"out/IMG_{i:04}.png", 300 * KiB + i * 1000, i) for i in range(50)]
-    sparse_film(folder / "out/film.mov", film_size, 7)
-    sent = [*photos, folder / "out/film.mov"]
-    with share(folder / "in", "--download") as server, Link(server.port, cut_mean=cut_mean) as link:
+    sent = make_card(folder, film_size)
+    with share(folder / "Pictures", "--download") as server, Link(server.port, cut_mean=cut_mean) as link:
         with Visit(browser, link.port, **PHONE) as visit:
             require("#" not in visit.page.url, "the code stays in the address")
             visit.screenshot("phone-start")
             visit.choose(*sent)
             visit.until("#total-rate", "/s")
+            eventually(lambda: "answer" not in visit.text("#notices"), "the page does not notice that the link works")
             visit.screenshot("phone-sending")
             visit.finish(51, 240)
             visit.until("#entries", "IMG_0000.png")
             visit.screenshot("phone-done")
-        require(link.cuts >= 4, f"the link broke only {link.cuts} times")
-        require_same({path.name: path for path in sent}, folder / "in")
-        wrong = [p.name for p in sent if abs(p.stat().st_mtime - (folder / "in" / p.name).stat().st_mtime) > 0.01]
-        require(not wrong, f"modification times are lost: {wrong[:3]}")
+        check_card(link, sent, folder / "Pictures")
+
+
+def make_card(folder, film_size):
+    """50 photos and a film."""
+    photos = [picture(folder / f"out/IMG_{i:04}.png", 300 * KiB + i * 1000, i) for i in range(50)]
+    sparse_film(folder / "out/film.mov", film_size, 7)
+    return [*photos, folder / "out/film.mov"]
+
+
+def check_card(link, sent, received):
+    """The link broke, and all files have arrived with their bytes and times."""
+    require(link.cuts >= 4, f"the link broke only {link.cuts} times")
+    require_same({path.name: path for path in sent}, received)
+    wrong = [p.name for p in sent if abs(p.stat().st_mtime - (received / p.name).stat().st_mtime) > 0.01]
+    require(not wrong, f"modification times are lost: {wrong[:3]}")
 
 
 def reload(browser, folder):
@@ -129,9 +140,31 @@ def tabs(browser, folder):
             second.choose(other)
             second.until("#uploads", "Another tab sends this file")
             first.page.close()
-            second.until("#total-count", r"^All sent: 1\b", 60)
+            second.until("#total-count", r"^Finished: 1\b", 60)
             require(link.sent - begin < 52 * MiB, f"{link.sent - begin} bytes were sent for 40 MiB")
         require_same({path.name: path for path in [film, other, *photos]}, folder / "in")
+
+
+def frozen(browser, folder):
+    """A tab that was frozen, as phones do with hidden ones, leaves its file to the tab that has taken it over."""
+    film = folder / "film.mov"
+    sparse_film(film, 96 * MiB, 11)
+    with share(folder / "in") as server, Link(server.port, bytes_per_second=8 * MiB) as link:
+        with Visit(browser, link.port) as first, Visit(browser, link.port, context=first.context) as second:
+            first.choose(film)
+            eventually(lambda: link.sent > 12 * MiB, "the first tab sends")
+            with first.frozen():
+                second.choose(film)
+                second.until("#uploads", "MB of")
+                begin = link.sent
+                eventually(lambda: link.sent > begin + 16 * MiB, "the second tab sends")
+            first.until("#uploads", "Another tab sends this file")
+            requests = first.count_requests()
+            second.finish(1)
+            first.until("#total-count", "Already there: 1")
+            require(len(requests) <= 2, f"the first tab disturbed the other one: {requests}")
+            require(link.sent < 130 * MiB, f"{link.sent} bytes were sent for 96 MiB")
+        require_same({film.name: film}, folder / "in")
 
 
 def pause(browser, folder):

@@ -1,5 +1,5 @@
 """What the browser tests use: the sharing server, a link that breaks, made-up pictures, and the page as a person sees it."""
-import hashlib, os, pathlib, random, re, socket, struct, sys, threading, time, zlib
+import contextlib, hashlib, os, pathlib, random, re, signal, socket, struct, sys, threading, time, zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Robustness"))
 from support import (FULLBORE, GiB, KiB, MiB, Failure, Process, Results, free_port, same_bytes, scratch,  # noqa: F401
@@ -9,7 +9,9 @@ CODE = "k7mq-4w9x-p3tz"
 CHROMIUM = os.environ.get("FULLBORE_CHROMIUM", "/usr/bin/chromium")
 # A name that is not loopback: the page has no secure context, as on a phone that uses the address of the computer.
 HOST = "phone.test"
-ARGUMENTS = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1", "--disable-dev-shm-usage"]
+# The name of another server in the network, with pages that nobody should trust.
+STRANGER = "stranger.test"
+ARGUMENTS = ["--no-sandbox", f"--host-resolver-rules=MAP {HOST} 127.0.0.1, MAP {STRANGER} 127.0.0.1", "--disable-dev-shm-usage"]
 PHONE = dict(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, device_scale_factor=2)
 DESKTOP = dict(viewport={"width": 1280, "height": 800})
 
@@ -171,12 +173,35 @@ class Visit:
 
     def finish(self, count, seconds=60):
         """Waits until `count` files are finished."""
-        return self.until("#total-count", rf"^All sent: {count}\b", seconds)
+        return self.until("#total-count", rf"^Finished: {count}\b", seconds)
 
     def open_finished(self):
         if self.page.get_attribute("#show-finished", "aria-expanded") != "true":
             self.page.click("#show-finished")
         self.wait_for("#finished .row")
+
+    def count_requests(self):
+        """The requests for uploads that the page makes from now on, in a list that grows."""
+        made = []
+        self.page.on("request", lambda r: r.method in ("HEAD", "POST", "PATCH") and made.append(f"{r.method} {r.url}"))
+        return made
+
+    @contextlib.contextmanager
+    def frozen(self):
+        """Stops the process of the page. `Page.setWebLifecycleState` does not freeze pages that playwright drives."""
+        session = self.context.browser.new_browser_cdp_session()
+
+        def used():
+            processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+            return {process["id"]: process["cpuTime"] for process in processes if process["type"] == "renderer"}
+        before = used()
+        self.page.evaluate("() => { for (const end = performance.now() + 500; performance.now() < end; ); }")
+        process, _ = max(used().items(), key=lambda item: item[1] - before.get(item[0], 0))
+        os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(process, signal.SIGCONT)
 
     def screenshot(self, name):
         if folder := os.environ.get("FULLBORE_SCREENSHOTS"):

@@ -62,9 +62,9 @@ class Process:
     """A process of a server or of the link. It is ended at the end of the `with` block."""
     credentials = []  # options that the client needs
 
-    def __init__(self, command, port, log, prints_url=False, environment=None):
+    def __init__(self, command, port, log, prints_url=False, environment=None, seconds=10):
         self.command, self.port, self.log = [str(c) for c in command], port, log
-        self.prints_url = prints_url
+        self.prints_url, self.seconds = prints_url, seconds
         self.environment = dict(os.environ, **(environment or {}))
         self.start()
 
@@ -73,7 +73,7 @@ class Process:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment,
                 start_new_session=True)
-        for _ in range(500):
+        for _ in range(50 * self.seconds):
             with contextlib.suppress(OSError):
                 return socket.create_connection(("127.0.0.1", self.port), 1).close()
             if self.process.poll() is not None:

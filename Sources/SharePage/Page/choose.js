@@ -1,6 +1,7 @@
 // Where files come from: pickers, the camera, drops and pastes.
 
-const element = (id) => document.getElementById(id);
+import { element } from "./list.js";
+
 // Without HTTPS, Chromium 156 has getAsFileSystemHandle, and crashes if it is called.
 const hasHandles = isSecureContext && "showOpenFilePicker" in window;
 

@@ -1,11 +1,8 @@
 // The list of a folder.
-import { copy, make, setIcon, setText, WindowedList } from "./list.js";
+import { copy, element, make, setIcon, setText, WindowedList } from "./list.js";
 import { decode, list, Refusal, root } from "./server.js";
 import { compareNames, date, size, text } from "./text.js";
 
-const element = (id) => document.getElementById(id);
-// The largest picture that is shown in the list.
-const thumbnailBytes = 1 << 20;
 const orders = {
   name: (one, other) => compareNames(one.name, other.name),
   modified: (one, other) => other.modified - one.modified,
@@ -26,8 +23,8 @@ export class Folder {
     addEventListener("popstate", () => this.open(location.href));
     // Following a link would end the uploads.
     element("folder").addEventListener("click", (event) => {
-      const link = event.target.closest("a[data-folder]");
-      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      const link = event.target.closest("a.folder");
+      if (!link || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       history.pushState(null, "", link.href);
       this.open(link.href);
@@ -41,6 +38,7 @@ export class Folder {
     this.url = origin + pathname;
     this.#entries = [];
     this.#next = null;
+    element("archive").hidden = true;
     this.#showTrail();
     this.refresh();
     this.opened();
@@ -53,8 +51,11 @@ export class Folder {
   async #read(after) {
     const { url } = this;
     try {
-      const { entries, next } = await list(url, after);
+      const { entries, next, archive } = await list(url, after);
       if (url !== this.url) return;
+      // A server that gives no files has no archive.
+      element("archive").hidden = !archive || (entries.length === 0 && !after);
+      if (archive) element("archive").href = new URL(archive, url);
       // Rows of the same entries stay.
       const known = new Map(this.#entries.map((entry) => [JSON.stringify(entry), entry]));
       const read = entries.map((entry) => known.get(JSON.stringify(entry)) ?? entry);
@@ -76,11 +77,7 @@ export class Folder {
   #showTrail() {
     const names = this.url.slice(root.length).split("/").filter(Boolean);
     let url = root;
-    const link = (name) => {
-      const made = make("a", { href: url, textContent: name });
-      made.dataset.folder = "";
-      return made;
-    };
+    const link = (textContent) => make("a", { href: url, textContent, className: "folder" });
     const links = [link(this.about.name)];
     for (const name of names) {
       url += name + "/";
@@ -100,14 +97,16 @@ export class Folder {
     row.get.hidden = isFolder || url === null;
     if (url === null) return;  // The server only lists.
     row.link.href = new URL(url, this.url);
-    if (isFolder) row.link.dataset.folder = "";
-    else row.link.target = "_blank";
+    row.link.classList.toggle("folder", isFolder);
+    if (!isFolder) row.link.target = "_blank";
     row.get.href = row.link.href + (row.link.search ? "&" : "?") + "download";
     row.get.ariaLabel = `${text("download")}: ${name}`;
-    if (/\.(jpe?g|png|gif|webp|avif)$/i.test(name) && entry.size <= thumbnailBytes) {
-      const picture = make("img", { alt: "", loading: "lazy", src: row.link.href });
-      picture.onerror = () => picture.remove();
-      row.drawing.after(picture);
-    }
+    const isShown = /\.(jpe?g|png|gif|webp|avif)$/i.test(name) && entry.size <= 1 << 20;
+    // A photo without a preview may be small enough to be shown itself.
+    const sources = [entry.thumbnail && new URL(entry.thumbnail, this.url).href, isShown && row.link.href].filter(Boolean);
+    if (sources.length === 0) return;
+    const picture = make("img", { alt: "", loading: "lazy", src: sources.shift() });
+    picture.onerror = () => (sources.length > 0 ? (picture.src = sources.shift()) : picture.remove());
+    row.drawing.after(picture);
   }
 }

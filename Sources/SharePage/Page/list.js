@@ -1,14 +1,16 @@
 // Lists of any length, of which only visible rows exist; all rows are equally high.
 
+export const element = (id) => document.getElementById(id);
+
 export function make(tag, properties = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
 }
 
 // A copy of a template of page.html, with its parts as properties by their first class.
 export function copy(template) {
-  const row = document.getElementById(template).content.firstElementChild.cloneNode(true);
+  const row = element(template).content.firstElementChild.cloneNode(true);
   for (const part of row.querySelectorAll("[class]")) row[part.classList[0]] = part;
   return row;
 }
@@ -57,8 +59,8 @@ export class WindowedList {
   draw() {
     const { element, items } = this;
     if (element.hidden) return;
-    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
-    const height = rem * parseFloat(getComputedStyle(element).getPropertyValue("--row"));
+    // The style gives the height of a row as that of a line.
+    const height = parseFloat(getComputedStyle(element).lineHeight);
     element.style.height = items.length * height + "px";
     const top = element.getBoundingClientRect().top;
     const first = Math.max(0, Math.floor(-top / height) - margin);

@@ -36,8 +36,13 @@ export const expect = (items) =>
     }
   });
 
+// Changes the record of a file that this page sends.
 export const update = (key, changes) =>
-  transaction((store) => read(store, key, (known) => store.put({ ...known, key, time: Date.now(), ...changes })));
+  transaction((store) => read(store, key, (known) => known?.owner === me && store.put({ ...known, ...changes })));
+
+// Whether no other page has taken the file over, which happens while this page is frozen.
+export const isMine = (key) =>
+  transaction((store, result) => read(store, key, (known) => (result.value = !known || known.owner === me))).then((value) => value ?? true);
 
 export const forget = (keys) => transaction((store) => keys.forEach((key) => store.delete(key)));
 
@@ -56,7 +61,7 @@ export async function claim(key) {
 }
 
 export async function release(key, changes = {}) {
-  await transaction((store) => read(store, key, (known) => known?.owner === me && store.put({ ...known, ...changes, owner: null })));
+  await update(key, { ...changes, owner: null });
   channel.postMessage({ released: key });
 }
 
@@ -66,10 +71,11 @@ const gone = new Set();
 const channel = new BroadcastChannel("fullbore");
 channel.onmessage = ({ data }) => {
   if (data.ask === me) channel.postMessage({ lives: me });
+  gone.delete(data.lives);
   events.dispatchEvent(new Event(data.released ? "released" : data.lives ?? "asked"));
 };
 
-// A frozen page does not answer, but neither does it send.
+// A frozen page does not answer, but neither does it send. It answers when it goes on.
 async function lives(page) {
   const answer = new Promise((resolve) => {
     setTimeout(resolve, 1000, false);

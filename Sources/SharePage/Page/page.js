@@ -1,7 +1,7 @@
 // Brings the parts together, and tells how far everything is.
 import { filesOf, offerChoices } from "./choose.js";
 import { Folder } from "./folder.js";
-import { make, setText } from "./list.js";
+import { element, make, setText } from "./list.js";
 import * as memory from "./memory.js";
 import { Queue } from "./queue.js";
 import { showRows } from "./rows.js";
@@ -9,10 +9,8 @@ import * as server from "./server.js";
 import { date, duration, percent, size, text, translatePage } from "./text.js";
 import { link, wait } from "./tus.js";
 
-const element = (id) => document.getElementById(id);
 let about = null;
 let folder = null;
-
 const notices = new Map();
 
 // Shows a message with buttons, or removes it; `actions` are functions by labels.
@@ -22,7 +20,7 @@ function notice(id, message, actions = {}) {
   shown?.remove();
   notices.delete(id);
   if (!message) return;
-  const buttons = Object.entries(actions).map(([label, onclick]) => make("button", { type: "button", textContent: text(label), onclick }));
+  const buttons = Object.entries(actions).map(([label, onclick]) => make("button", { textContent: text(label), onclick }));
   const made = make("div", { className: "notice", message }, make("p", { textContent: message }), ...buttons);
   element("notices").append(made);
   notices.set(id, made);
@@ -54,7 +52,6 @@ async function askForCode(signal) {
   if (signal?.aborted) throw signal.reason;
   asking = null;
   element("gate").hidden = true;
-  notice("code", null);
 }
 
 // Waits for a server that is away.
@@ -75,10 +72,7 @@ async function isAccepted() {
 const queue = new Queue({
   get maxSize() { return about.maxSize; },
   get lists() { return about.lists; },
-  askForCode(signal) {
-    notice("code", text("codeAgain"));
-    return askForCode(signal);
-  },
+  askForCode,
 });
 const rows = showRows(queue);
 
@@ -91,16 +85,41 @@ async function take(files) {
 const pickFiles = offerChoices(take, (isLooking) => queue.look(isLooking));
 
 queue.addEventListener("added", () => {
-  const { bytes, sent } = queue.totals();
-  if (about.free !== null && bytes - sent > about.free && !queue.isPaused) {
-    queue.isPaused = true;
-    notice("room", text("noRoom", { chosen: size(bytes - sent), free: size(about.free) }), { sendAnyway: goOn });
-  }
+  hasAgreed = false;
+  watchRoom();
+  element("totals").hidden = false;
+  show();
+  if (queue.failed.size > 0) announce(summary());
   if (notices.has("unfinished")) setTimeout(tellUnfinished, 300);
   keepAwake();
 });
 
+// The person has chosen to go on without enough room.
+let hasAgreed = false;
+
+// Asks before the receiver's disk gets full, and goes on when there is room again.
+function watchRoom() {
+  const { bytes, sent } = queue.round;
+  const isEnough = about.free === null || bytes - sent <= about.free;
+  if (isEnough && notices.has("room")) {
+    notice("room", null);
+    goOn();
+  }
+  if (isEnough || hasAgreed || (queue.isPaused && !notices.has("room"))) return;
+  queue.pauseAll();
+  notice("room", text("noRoom", { rest: size(bytes - sent), free: size(about.free) }), { goOn });
+}
+
+// Asks the server for its free space while files are to be sent.
+setInterval(async () => {
+  if (!queue.isBusy) return;
+  about = await server.about().catch(() => about);
+  showFacts();
+  watchRoom();
+}, 10_000);
+
 function goOn() {
+  hasAgreed = notices.has("room");
   notice("room", null);
   queue.goOn();
   keepAwake();
@@ -119,16 +138,12 @@ async function tellUnfinished() {
   if (records.length === 0) return notice("unfinished", null);
   const names = records.slice(0, 3).map((record) => record.path).join(", ") + (records.length > 3 ? ` … (${records.length})` : "");
   const forget = () => memory.forget(records.map((record) => record.key)).then(tellUnfinished);
-  if (!records.every((record) => record.handle)) {
-    return notice("unfinished", text("unfinished", { names }), { chooseAgain: pickFiles, forget });
-  }
-  notice("unfinished", text("unfinished", { names }), {
-    forget,
-    goOn: async () => {
-      for (const { handle } of records) await handle.requestPermission?.({ mode: "read" });
-      for await (const file of filesOf(records)) take([file]);
-    },
-  });
+  const goOn = async () => {
+    for (const { handle } of records) await handle.requestPermission?.({ mode: "read" });
+    for await (const file of filesOf(records)) take([file]);
+  };
+  const again = records.every((record) => record.handle) ? { goOn } : { pickFiles };
+  notice("unfinished", text("unfinished", { names }), { ...again, forget });
 }
 
 // A timer, if the folder has changed.
@@ -146,24 +161,18 @@ queue.addEventListener("done", ({ detail }) => {
   if (detail.folder.startsWith(folder.url)) refreshing ??= setTimeout(refresh, 5000);
 });
 
-let isPlanned = false;
-// Many changes are shown at once.
-function planShow() {
-  if (!isPlanned) setTimeout(show, 200);
-  isPlanned = true;
-}
-queue.addEventListener("change", planShow);
+let planned = null;
+queue.addEventListener("change", () => (planned ??= setTimeout(show, 200)));
 
 let wasBusy = false;
 let announced = 0;
 
 function show() {
-  isPlanned = false;
+  planned = null;
   rows();
-  const { sent, bytes, count, doneCount } = queue.totals();
+  const { sent, bytes, count, doneCount } = queue.round;
   const { isBusy, isPaused, isLooking } = queue;
   const share = Math.min(1, bytes > 0 ? sent / bytes : doneCount / count || 0);
-  if (isBusy) element("totals").hidden = false;
   element("total-bar").value = share;
   const progress = [`${doneCount} / ${count}`, text("partly", { sent: size(sent), size: size(bytes) })];
   if (isLooking) progress.push("…");
@@ -172,8 +181,8 @@ function show() {
   setText(element("pause-all"), text(isPaused ? "goOn" : isBusy ? "pause" : "close"));
   document.body.classList.toggle("has-totals", !element("totals").hidden);
   document.title = (isBusy ? percent(share) + " – " : "") + about.name;
-  const active = [...queue.active];
-  notice("away", active.every((item) => item.problem) ? active[0]?.problem : null);
+  const [problem, ...others] = [...queue.active].map((item) => item.problem);
+  notice("away", others.includes(null) ? null : problem);
   // Screen readers tell every quarter only.
   if (isBusy && Math.floor(share * 4) !== announced) announce(progress.join(", "));
   announced = isBusy ? Math.floor(share * 4) : -1;
@@ -187,22 +196,23 @@ function show() {
 }
 
 function rate(rest) {
-  const { bytesPerSecond } = queue;
-  return bytesPerSecond < 1 ? "" : `${size(bytesPerSecond)}/s · ${text("left", { time: duration(rest / bytesPerSecond) })}`;
+  const perSecond = queue.bytesPerSecond;
+  return perSecond < 1 ? "" : `${size(perSecond)}/s · ${text("left", { time: duration(rest / perSecond) })}`;
 }
 
 function summary() {
   const { doneCount, same } = queue.round;
   const failed = queue.failed.size;
-  const parts = [failed > 0 ? text("failed", { n: failed }) : text("allDone", { n: doneCount }), same > 0 && text("known", { n: same })];
+  const parts = [text("finished", { n: doneCount }), failed > 0 && text("failed", { n: failed }), same > 0 && text("known", { n: same })];
   return parts.filter(Boolean).join(" · ");
 }
 
 function showFacts() {
-  const { name, free, until, receives } = about;
+  const { name, free, maxSize, until, receives } = about;
   setText(element("place"), receives ? text("sendTo", { name }) : name);
   const facts = [free !== null && receives && text("free", { size: size(free) }),
-    until && text("openUntil", { time: date(until, { weekday: "short", hour: "numeric", minute: "2-digit" }) })];
+    maxSize !== null && receives && text("upTo", { size: size(maxSize) }),
+    until && text("openUntil", { time: date(until, { timeStyle: "short", dateStyle: "short" }) })];
   setText(element("facts"), facts.filter(Boolean).join(" · "));
   element("send").hidden = !receives;
 }
@@ -229,7 +239,7 @@ async function start() {
   translatePage();
   const hasCode = server.findCode();
   if (!hasCode || !(await isAccepted())) {
-    setText(element("code-wrong"), hasCode ? text("codeWrong") : "");
+    if (hasCode) setText(element("code-wrong"), text("codeWrong"));
     await askForCode();
     element("place").focus();
   }

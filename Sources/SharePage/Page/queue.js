@@ -20,13 +20,11 @@ export class Queue extends EventTarget {
   #items = new Map();
   #names = new Names();
   #moved = 0;
-  // Partly sent.
-  #begun = new Set();
 
   constructor(context) {
     super();
     this.context = Object.assign(Object.create(context), {
-      names: this.#names, progressed: (item, sent) => this.#progress(item, sent), changed: () => this.#change(),
+      names: this.#names, progressed: (...all) => this.#progress(...all), changed: () => this.#change(),
     });
     this.#startRound();
     setInterval(() => this.#tick(), 1000);
@@ -38,7 +36,7 @@ export class Queue extends EventTarget {
   has(key) { return this.#items.has(key); }
 
   // Counts what is chosen until all is finished.
-  #startRound() { this.round = { count: 0, bytes: 0, doneCount: 0, doneBytes: 0, same: 0 }; }
+  #startRound() { this.round = { count: 0, doneCount: 0, same: 0, bytes: 0, sent: 0 }; }
 
   // `isLooking`: folders are searched for files.
   look(isLooking) {
@@ -59,6 +57,7 @@ export class Queue extends EventTarget {
         chunk: 8 << 20, tries: 0, problem: null,
       };
       this.#items.set(key, item);
+      if (this.#isTooLarge(item)) continue;
       this.#count(item, 1);
       added.push(item);
     }
@@ -68,14 +67,21 @@ export class Queue extends EventTarget {
     memory.expect(added);
   }
 
+  // Tells of a file that the server takes no part of, before others are sent.
+  #isTooLarge(item) {
+    const { maxSize } = this.context;
+    const isTooLarge = maxSize !== null && item.size > maxSize;
+    if (isTooLarge) {
+      item.problem = text("tooLarge", { size: size(maxSize) });
+      this.#enter(item, "failed");
+    }
+    return isTooLarge;
+  }
+
   #count(item, sign) {
     this.round.count += sign;
     this.round.bytes += sign * item.size;
-  }
-
-  totals() {
-    const sent = [...this.#begun].reduce((sum, item) => sum + item.sent, this.round.doneBytes);
-    return { ...this.round, sent };
+    this.round.sent += sign * item.sent;
   }
 
   pauseAll() {
@@ -96,8 +102,10 @@ export class Queue extends EventTarget {
   }
 
   resume(item) {
-    if (this.failed.has(item)) this.#count(item, 1);
+    const hadFailed = this.failed.has(item);
     this.#leave(item);
+    if (this.#isTooLarge(item)) return;
+    if (hadFailed) this.#count(item, 1);
     Object.assign(item, { state: "waiting", problem: null });
     this.waiting.unshift(item);
     this.#pump();
@@ -115,7 +123,6 @@ export class Queue extends EventTarget {
 
   #drop(item) {
     this.#leave(item);
-    this.#begun.delete(item);
     this.finished = this.finished.filter((other) => other !== item);
     this.#items.delete(item.key);
     this.#names.end(item, item.state === "done");
@@ -156,15 +163,13 @@ export class Queue extends EventTarget {
     const { signal } = item.control;
     let state = "failed";
     try {
-      const { maxSize } = this.context;
-      if (maxSize !== null && item.size > maxSize) throw new Failed(text("tooLarge", { size: size(maxSize) }));
       const record = await memory.claim(item.key);
       if (record) {
         item.target = record.target ?? item.target;
-        item.url ??= record.url ?? null;
+        item.url = record.url ?? item.url;
         item.wasSent = record.isFinished === true;
         item.outcome = await transfer(item, this.context, signal);
-        return this.#finish(item);
+        if (item.outcome !== "elsewhere") return this.#finish(item);
       }
       state = "elsewhere";
     } catch (error) {
@@ -179,10 +184,8 @@ export class Queue extends EventTarget {
       Object.assign(item, { state: "waiting", problem: null });
       this.waiting.unshift(item);
     } else {
-      if (state === "failed") {
-        this.#count(item, -1);
-        this.#begun.delete(item);
-      } else item.problem = null;
+      if (state === "failed") this.#count(item, -1);
+      else item.problem = null;
       this.#enter(item, state);
     }
     this.#pump();
@@ -190,13 +193,12 @@ export class Queue extends EventTarget {
 
   #finish(item) {
     this.active.delete(item);
-    this.#begun.delete(item);
+    this.#progress(item, item.size, false);
     const { url, target } = item;
     memory.release(item.key, { url, target, handle: null, isFinished: true, time: Date.now() });
     // The browser can release the file.
     Object.assign(item, { state: "done", file: null, handle: null, control: null, problem: null });
     this.round.doneCount += 1;
-    this.round.doneBytes += item.size;
     if (item.outcome !== "sent") this.round.same += 1;
     this.finished.push(item);
     this.#names.end(item, true);
@@ -208,10 +210,11 @@ export class Queue extends EventTarget {
     for (const item of this.elsewhere) this.resume(item);
   }
 
-  #progress(item, sent) {
-    this.#moved += Math.max(0, sent - item.sent);
+  // `hasMoved`: the bytes were sent just now.
+  #progress(item, sent, hasMoved = true) {
+    if (hasMoved) this.#moved += Math.max(0, sent - item.sent);
+    this.round.sent += sent - item.sent;
     item.sent = sent;
-    this.#begun.add(item);
     this.#change();
   }
 

@@ -1,9 +1,8 @@
 // The rows of files to be sent, and of finished ones, which are folded.
-import { copy, drawLists, setAttribute, setIcon, setText, WindowedList } from "./list.js";
+import { copy, drawLists, element, setAttribute, setIcon, setText, WindowedList } from "./list.js";
 import { size, text } from "./text.js";
 import { drawThumbnail } from "./thumbnails.js";
 
-const element = (id) => document.getElementById(id);
 // Until then, rows keep their places: someone is about to press a button.
 let stillUntil = 0;
 
@@ -16,11 +15,9 @@ export function showRows(queue) {
     element("uploads").addEventListener(type, () => (stillUntil = performance.now() + 800), { passive: true });
   }
   const show = () => {
-    const current = new Set([...queue.failed, ...queue.active, ...queue.elsewhere, ...queue.paused, ...queue.waiting]);
-    const isStill = performance.now() < stillUntil;
-    if (isStill) setTimeout(show, 300);
-    const kept = isStill ? uploads.items.filter((item) => current.has(item) || item.state === "done") : [];
-    uploads.show([...new Set([...kept, ...current])]);
+    const current = [...queue.failed, ...queue.active, ...queue.elsewhere, ...queue.paused, ...queue.waiting];
+    if (performance.now() < stillUntil) setTimeout(show, 300);
+    else uploads.show(current);
     folded.hidden = queue.finished.length === 0;
     setText(folded, text("finished", { n: queue.finished.length }));
     finished.show(queue.finished);
@@ -36,7 +33,10 @@ export function showRows(queue) {
 function makeRow(queue) {
   const row = copy("upload");
   row.change.onclick = () => (["paused", "failed"].includes(row.item.state) ? queue.resume(row.item) : queue.pause(row.item));
-  row.removal.onclick = () => queue.remove(row.item);
+  row.removal.onclick = () => {
+    stillUntil = 0;
+    queue.remove(row.item);
+  };
   return row;
 }
 
@@ -52,14 +52,11 @@ function fill(row, item) {
   row.drawing.toggleAttribute("hidden", !row.canvas.hidden);
   setIcon(row.drawing, state === "failed" ? "problem" : isDone ? "done" : "file");
   const action = { failed: "retry", paused: "goOn" }[state] ?? "pause";
-  label(row.change, action, item, isDone || state === "elsewhere");
-  label(row.removal, "remove", item, isDone);
-}
-
-function label(button, action, item, isHidden) {
-  button.hidden = isHidden;
-  setIcon(button.firstChild, action);
-  setAttribute(button, "aria-label", `${text(action)}: ${item.path}`);
+  for (const [button, name] of [[row.change, action], [row.removal, "remove"]]) {
+    button.hidden = isDone;
+    setIcon(button.firstChild, name);
+    setAttribute(button, "aria-label", `${text(name)}: ${item.path}`);
+  }
 }
 
 function statusOf(item) {

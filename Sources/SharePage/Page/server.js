@@ -68,12 +68,13 @@ async function request(method, url, headers = {}) {
   }
 }
 
+const read = async (url) => JSON.parse((await request("GET", url, { Accept: "application/json" })).text);
+
 // `name`, `free`, `maxSize`, `receives`, `lists` and `until`.
-export const about = async () => JSON.parse((await request("GET", root + ".fullbore-page/about")).text);
+export const about = () => read(root + ".fullbore-page/about");
 
 // A part of a list: `entries` and `next`, which is `after` for the next part.
-export const list = async (folder, after) =>
-  JSON.parse((await request("GET", folder + (after ? "?after=" + after : ""), { Accept: "application/json" })).text);
+export const list = (folder, after) => read(folder + (after ? "?after=" + after : ""));
 
 // The length of a published file; null: there is none.
 export async function lengthOf(folder, path) {

@@ -14,11 +14,8 @@ const chunkTime = 8;
 // Only a person can help, whom the message is for.
 export class Failed extends Error {}
 
-// Other bytes have the name.
-class NameTaken extends Error {}
-
-// Returns "sent", "same" if the server had these bytes under this name, or "skipped" if they were sent earlier. Throws
-// `Failed` or the signal's reason.
+// Returns "sent", "same" if the server had these bytes under this name, "skipped" if they were sent earlier, or
+// "elsewhere" if another tab has taken the file over. Throws `Failed` or the signal's reason.
 export async function transfer(item, context, signal) {
   let failures = 0;
   for (let reached = item.offset; ; failures += 1) {
@@ -38,6 +35,8 @@ async function attempt(item, context, signal) {
     item.state = state;
     context.changed();
   };
+  // Asked before each request: even a HEAD would interrupt the other tab.
+  if (!(await memory.isMine(item.key))) return "elsewhere";
   if (item.wasSent && context.lists) {
     if ((await lengthOf(item.folder, item.target)) === item.size) return "skipped";
     item.url = null;
@@ -47,13 +46,15 @@ async function attempt(item, context, signal) {
     if (offset === item.size) return item.wasSent ? "skipped" : "sent";
     item.wasSent = false;
     if (offset === null) item.url = null;
-    item.sent = item.offset = offset ?? 0;
+    item.offset = offset ?? 0;
+    context.progressed(item, item.offset, false);
   }
   item.problem = null;
   show("sending");
   let isUnchanged = false;
   if (!item.url) isUnchanged = await create(item, context, signal, show);
   while (item.offset < item.size) {
+    if (!(await memory.isMine(item.key))) return "elsewhere";
     const begin = performance.now();
     const start = item.offset;
     context.progressed(item, start);
@@ -79,7 +80,7 @@ async function create(item, context, signal, show) {
     return unchanged;
   } catch (error) {
     if (error instanceof Unreachable) item.isRepeated = true;
-    throw error.status === 409 ? new NameTaken(error.reason) : error;
+    throw error;
   }
 }
 
@@ -97,10 +98,10 @@ async function patch(item, context, signal, show) {
   } catch (error) {
     if (error instanceof Unreachable) item.isRepeated = true;
     if (![404, 409, 410].includes(error.status)) throw error;
+    if (!(await memory.isMine(item.key))) throw new Unreachable();
     // The server drops a complete upload whose name is taken; else another request has moved it.
     const isGone = (await tus.offset(item.url, signal)) === null;
-    if (isGone && error.status === 409 && end === item.size) throw new NameTaken(error.reason);
-    throw new Unreachable();
+    throw isGone && end === item.size && error.status === 409 ? error : new Unreachable();
   }
 }
 
@@ -116,14 +117,14 @@ async function recover(item, error, context, signal, failures) {
     if (!(await isReadable(item))) throw new Failed(text("unreadable"));
     return pause(text(navigator.onLine ? "unreachable" : "offline"), delay);
   }
-  if (error instanceof NameTaken && item.tries < 20) {
+  const { status, reason, message, retryAfter } = error;
+  if (status === 409 && item.tries < 20) {  // Other bytes have the name.
     context.names.end(item, false);
     do context.names.next(item);
     while (!context.names.reserve(item));
     item.isRepeated = false;
     return context.progressed(item, 0);
   }
-  const { status, reason, message, retryAfter } = error;
   if (status === 401) return context.askForCode(signal);
   if (status === 507) return pause(text("full"), Math.max(retryAfter, 10));
   if (status >= 500 || [408, 425, 429].includes(status)) return pause(text("trouble", { why: reason }), Math.max(retryAfter, delay));

@@ -1,0 +1,116 @@
+"""The list of the folder: names, order, links, previews of photos, and the folder as one file."""
+import base64, urllib.parse, zipfile
+
+from visit import *
+
+
+def listing(browser, folder):
+    """The list shows names as they are, sorted, with links; moving to another folder does not end the uploads."""
+    store = folder / "in"
+    for index, name in enumerate(["<img src=x onerror=alert(1)>.txt", "b:colon.txt", "10.txt", "9.txt", "javascript:alert(1)"]):
+        (store / name).parent.mkdir(exist_ok=True)
+        (store / name).write_bytes(os.urandom(1000 * (index + 1)))
+        os.utime(store / name, (1.7e9 + index * 1e6,) * 2)
+    (store / "Sub & folder").mkdir()
+    picture(store / "Sub & folder/inside.png", 50 * KiB, 3)
+    film = folder / "film.mov"
+    sparse_film(film, 30 * MiB, 1)
+    with share(store, "--download") as server, Link(server.port, bytes_per_second=8 * MiB) as link:
+        with Visit(browser, link.port) as visit:
+            page = visit.page
+            visit.until("#entries", "onerror")
+            order = lambda: page.locator("#entries .name").all_inner_texts()
+            require(order() == ["Sub & folder", "9.txt", "10.txt", "<img src=x onerror=alert(1)>.txt", "b:colon.txt",
+                                "javascript:alert(1)"] or order()[0] == "Sub & folder" and order().index("9.txt") < order().index("10.txt"),
+                    f"sorted by name: {order()}")
+            page.select_option("#sort", "size")
+            eventually(lambda: order()[1] == "javascript:alert(1)", lambda: f"sorted by size: {order()}")
+            page.select_option("#sort", "modified")
+            eventually(lambda: order()[-1] == "<img src=x onerror=alert(1)>.txt", lambda: f"sorted by date: {order()}")
+            require(page.locator("#entries img[src='x']").count() == 0, "a name became markup")
+            with page.expect_download() as download:
+                page.click("a[aria-label='Download: b:colon.txt']")
+            require(sha256(download.value.path()) == sha256(store / "b:colon.txt"), "the download has other bytes")
+            visit.screenshot("desktop-folder")
+            visit.choose(film)
+            eventually(lambda: link.sent > 5 * MiB, "the film is being sent")
+            page.click("text=Sub & folder")
+            visit.until("#entries", "inside.png")
+            require(urllib.parse.unquote(page.url).endswith("/Sub & folder/"), f"the address is {page.url}")
+            eventually(lambda: page.evaluate("document.querySelector('#entries img')?.naturalWidth") == 64, "no thumbnail")
+            page.go_back()
+            visit.until("#entries", "9.txt")
+            visit.finish(1)
+            visit.until("#entries", "film.mov")
+            page.goto(page.url.rstrip("/") + "/Sub%20&%20folder/")
+            visit.until("#entries", "inside.png")
+            visit.until("#trail", "in / Sub & folder")
+    require(sha256(film) == sha256(store / "film.mov"), "the film has other bytes")
+
+
+def gallery(browser, folder):
+    """Photos show the previews that their cameras made, or an icon; a folder is fetched as one file."""
+    store = folder / "Holiday"
+    with share(store, "--download") as server:
+        with Visit(browser, server.port) as visit:
+            visit.until("#folder-note", "Nothing is here yet")
+            require(not visit.page.is_visible("#archive"), "an empty folder is offered as a file")
+            jpeg = base64.b64decode(visit.page.evaluate("""async () => {
+              const canvas = new OffscreenCanvas(48, 32);
+              canvas.getContext("2d").fillRect(0, 0, 20, 32);
+              const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: "image/jpeg" })).arrayBuffer());
+              return btoa(String.fromCharCode(...bytes));
+            }"""))
+            photo(store / "turned.jpg", jpeg, with_preview=True)
+            photo(store / "plain.jpg", jpeg, with_preview=False)
+            for index in range(4):
+                picture(store / f"IMG_{2041 + index}.png", 300 * KiB + index * 9000, index)
+            (store / "Süden").mkdir()
+            (store / "Süden/日本.txt").write_text("inside")
+            visit.page.reload()
+            visit.until("#entries", "turned.jpg")
+            # The browser turns the preview as the photo's orientation says.
+            eventually(lambda: picture_size(visit.page, "turned.jpg") == [32, 48],
+                       lambda: f"the preview of a photo has the size {picture_size(visit.page, 'turned.jpg')}")
+            eventually(lambda: picture_size(visit.page, "plain.jpg") is None, "a photo without a preview has no icon")
+            visit.screenshot("desktop-gallery")
+            require(fetched(visit.page) == files_in(store), "the archive has other files")
+            visit.page.click("text=Süden")
+            visit.until("#entries", "日本")
+            require(fetched(visit.page) == files_in(store / "Süden"), "the archive of a subfolder has other files")
+    with share(store) as server, Visit(browser, server.port) as visit:
+        visit.until("#entries", "turned.jpg")
+        require(not visit.page.is_visible("#archive"), "a server that gives no files offers the folder as a file")
+        require(visit.page.locator("#entries img").count() == 0, "a server that gives no files is asked for previews")
+
+
+def photo(path, jpeg, with_preview):
+    """A JPEG above 1 MiB. Its EXIF metadata turns it by 90°, and may have a preview."""
+    tiff = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 0x0112, 3, 1, 6, 0, 26 if with_preview else 0)
+    if with_preview:
+        tiff += struct.pack(">HHHIIHHIII", 2, 0x0201, 4, 1, 56, 0x0202, 4, 1, len(jpeg), 0) + jpeg
+    block = b"Exif\0\0" + tiff
+    path.write_bytes(jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block + jpeg[2:] + os.urandom(MiB))
+
+
+def picture_size(page, name):
+    """The size of the picture in the row of a file, or null."""
+    return page.evaluate("""name => {
+      const row = [...document.querySelectorAll("#entries .row")].find((row) => row.link.textContent === name);
+      const picture = row.querySelector("img");
+      return picture && [picture.naturalWidth, picture.naturalHeight];
+    }""", name)
+
+
+def fetched(page):
+    """The digests of the files in the archive that the page offers, by their paths below the folder."""
+    with page.expect_download() as download:
+        page.click("#archive")
+    with zipfile.ZipFile(download.value.path()) as archive:
+        require(archive.testzip() is None, "the archive is damaged")
+        return {name.split("/", 1)[1]: hashlib.sha256(archive.read(name)).hexdigest()
+                for name in archive.namelist() if not name.endswith("/")}
+
+
+def files_in(folder):
+    return {str(p.relative_to(folder)): sha256(p) for p in folder.rglob("*") if p.is_file() and ".fullbore" not in p.parts}
