@@ -29,6 +29,7 @@ enum Router {
 
   /// The plan for a request that has all it needs to be processed.
   static func file(_ call: Call) -> Plan {
+    call.request.beginVisit(call.service.counters)
     do throws(ServerError) { return try route(call) } catch { return .refuse(error) }
   }
 

@@ -89,6 +89,8 @@ private final class PutReceiver: BodyReceiver {
   private let digests: BodyDigests?
   /// The length of the whole file in bytes, if the request states it in addition to the length of its body.
   private let whole: Int64?
+  /// The length of its body; nil: it is not known before its end.
+  private let length: Int64?
   private let head: HTTPHeaders
   private let service: Service
   private let sender: Sender?
@@ -101,7 +103,7 @@ private final class PutReceiver: BodyReceiver {
   ) {
     self.reception = reception
     self.digests = digests
-    self.whole = whole
+    (self.whole, length) = (whole, call.request.contentLength)
     head = call.headers
     service = call.service
     sender = call.sender
@@ -143,7 +145,7 @@ private final class PutReceiver: BodyReceiver {
   func cut() { service.workers.submit { [self] in discard() } }
 
   private func discard() {
-    service.counters.uploads.failed.add(1)
+    service.counters.uploads.failed(at: record.target, received: reception.length, length: whole ?? length)
     reception.discard()
   }
 }

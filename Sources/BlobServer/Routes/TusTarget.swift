@@ -19,7 +19,7 @@ struct TusTarget: Sendable {
   }
 
   /// `relativePath`, or else `filename`. Uppy sends `relativePath null` for files that were not in a folder.
-  private static func name(_ values: Tus.Metadata) -> [UInt8]? {
+  static func name(_ values: Tus.Metadata) -> [UInt8]? {
     if let path = values["relativePath"], !path.isEmpty, path != Array("null".utf8) { return path }
     return values["filename"].flatMap { $0.isEmpty ? nil : $0 }
   }

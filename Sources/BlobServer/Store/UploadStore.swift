@@ -86,6 +86,9 @@ package protocol UploadStore: Sendable {
   /// The number of saved uploads that are not finished.
   var unfinished: Int { get }
 
+  /// The saved uploads that are not finished, `most` at most, sorted by their paths. Parts of one file count as one.
+  func unfinishedUploads(atMost most: Int) -> [UnfinishedUpload]
+
   /// Deletes a saved upload with its bytes and those of its parts.
   func delete(_ id: UploadID)
 
