@@ -35,7 +35,8 @@ public final class Server: Sendable {
     let files = raiseFileLimit()
     let listener = try Listener(options.address, options.port)
     let store = try FileStore(
-      options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
+      options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly,
+      conceals: options.reading == .nothing)
     let service = Service(options, store, HostRule(listener, options))
     let metrics = try MetricsAddress(options)
     let allowed = try ConnectionLimit.connections(

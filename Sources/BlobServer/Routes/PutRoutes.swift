@@ -37,7 +37,7 @@ enum PutRoutes {
       if mayBeFile { return path }
       throw ServerError(409, "\(path) names a folder; a file's name is needed")
     }
-    if mayBeFile, try call.service.store.item(at: path)?.isFolder != true { return path }
+    if mayBeFile, try !call.showsFolder(at: path) { return path }
     guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
     if mayBeFile, name == path.name.bytes { throw ServerError(409, "\(path) is a folder") }
     return try path.appending(name)
@@ -129,7 +129,7 @@ private final class PutReceiver: BodyReceiver {
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         service.received(ReceivedFile(record.target, publication, by: sender))
-        var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
+        var reply = Reply(publication.outcome == .created ? 201 : 204, publication.etag.map { ["ETag": $0] } ?? [:])
         reply.headers["Location"] = location
         reply.tell(publication)
         if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }

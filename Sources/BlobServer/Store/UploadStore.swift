@@ -189,4 +189,14 @@ package struct Publication: Sendable {
   package var item: StoredItem
   /// Whether the file has the modification time that its record requests.
   package var hasModificationTime = false
+  /// The version of the file, for the client; nil: it may not know it.
+  package var etag: String? { isConcealed ? nil : item.etag }
+  private var isConcealed = false
+
+  package init(outcome: Outcome, item: StoredItem, hasModificationTime: Bool = false) {
+    (self.outcome, self.item, self.hasModificationTime) = (outcome, item, hasModificationTime)
+  }
+
+  /// The client learns of the file only that it has the bytes that it has sent.
+  mutating func conceal() { (isConcealed, hasModificationTime) = (true, false) }
 }
