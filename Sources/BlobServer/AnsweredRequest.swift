@@ -33,6 +33,9 @@ struct RequestNotes {
 
   init(_ now: ContinuousClock.Instant, address: String?) { (began, self.address) = (now, address) }
 
+  /// Of the response; nil: there is none yet.
+  var status: Int? { answer?.status }
+
   /// `bodyStart`: the number of bytes that the connection has sent when the response's body begins.
   mutating func answer(_ status: Int, bodyStart: Int64) { answer = (status, bodyStart) }
 

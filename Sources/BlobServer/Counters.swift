@@ -4,6 +4,10 @@ import Synchronization
 final class Counters: Sendable {
   /// Requests that have not been answered yet.
   let requests = Atomic(0)
+  /// Requests in progress that count as visits; see `Server.Activity`.
+  let visiting = Atomic(0)
+  /// Answered requests that counted as visits.
+  let visits = Counter()
   /// Bytes that clients have sent.
   let bytesReceived = Counter()
   /// Bytes of responses.
@@ -32,6 +36,7 @@ final class UploadCounters: Sendable {
   let finished = Counter()
   /// Uploads that ended without a file: refused, interrupted without a way to resume, or terminated by the client.
   let failed = Counter()
+  let lost = LostUploads()
   /// Uploads that expired, with their parts.
   let expired = Counter()
   /// Bytes of the published files.
@@ -39,7 +44,15 @@ final class UploadCounters: Sendable {
 
   func began(_ record: UploadRecord) { if !record.isPart { begun.add(1) } }
 
-  func failed(_ record: UploadRecord) { if !record.isPart { failed.add(1) } }
+  func failed(_ record: UploadRecord, received: Int64) {
+    if !record.isPart { failed(at: record.target, received: received, length: record.length) }
+  }
+
+  /// `received`: the bytes that had arrived. `length`: of the whole file; nil: it is not known.
+  func failed(at path: ServedPath, received: Int64, length: Int64?) {
+    failed.add(1)
+    lost.note(path, received: received, length: length)
+  }
 
   func finished(_ file: ReceivedFile) {
     finished.add(1)

@@ -29,6 +29,7 @@ enum Router {
 
   /// The plan for a request that has all it needs to be processed.
   static func file(_ call: Call) -> Plan {
+    call.request.beginVisit(call.service.counters)
     do throws(ServerError) { return try route(call) } catch { return .refuse(error) }
   }
 
@@ -52,6 +53,11 @@ enum Router {
       try FormRoutes.checkSite(call)
       return try PutRoutes.plan(call, path, isFolder: isFolder)
     case "DELETE" where call.options.allowsDelete && !call.options.isReadOnly:
+      // To ignore the condition would delete what the client wants to keep, and to heed it would tell the file's time.
+      if call.options.reading == .nothing, call.headers["If-Unmodified-Since"] != nil {
+        throw ServerError(
+          403, "this server only receives: it tells no time of a file, so it heeds no If-Unmodified-Since")
+      }
       return call.service.onWorker { () throws(ServerError) in
         try call.service.store.remove(path) { (item) throws(ServerError) in
           try Preconditions.check(call.headers, item)
@@ -95,6 +101,12 @@ struct Call: Sendable {
   let service: Service
   var headers: HTTPHeaders { request.headers }
   var options: ServerOptions { service.options }
+  /// Whether a folder has this path, and the client may know it.
+  func showsFolder(at path: ServedPath) throws(ServerError) -> Bool {
+    if options.reading == .nothing { return false }
+    return try service.store.item(at: path)?.isFolder == true
+  }
+
   /// Who sends the request; nil: nobody asks for it.
   var sender: Sender? { options.received == nil ? nil : request.sender }
 

@@ -35,7 +35,8 @@ public final class Server: Sendable {
     let files = raiseFileLimit()
     let listener = try Listener(options.address, options.port, upTo: options.lastPort)
     let store = try FileStore(
-      options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly)
+      options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly,
+      conceals: options.reading == .nothing)
     let service = Service(options, store, HostRule(listener, options))
     let metrics = try MetricsAddress(options)
     let allowed = try ConnectionLimit.connections(
@@ -61,13 +62,20 @@ public final class Server: Sendable {
 
   /// Stops accepting connections, waits up to `grace` for current requests, and closes the rest; received bytes of
   /// resumable uploads are kept. Blocks until everything has stopped. May be called repeatedly and from any thread.
-  public func stop(grace: Duration) {
+  public func stop(grace: Duration) { _ = stop(grace: grace, listsUnfinished: false) }
+
+  /// Like `stop(grace:)`. Returns the uploads that are not finished, sorted by their paths, 10,000 of those that are kept and
+  /// 10,000 of the others at most; empty if the server was stopped before.
+  public func stop(grace: Duration, listsUnfinished: Bool) -> [UnfinishedUpload] {
     let isFirst = state.update { state in
       if state != .running { return false }
       state = .stopping
       return true
     }
-    guard isFirst else { return state.wait { $0 == .stopped ? () : nil } }
+    guard isFirst else {
+      state.wait { $0 == .stopped ? () : nil }
+      return []
+    }
     for loop in loops { loop.post(.stopAccepting) }
     // New connections are refused from now on, although the descriptors stay open.
     for listener in listeners { shutdown(listener.socket.number, Socket.shutBoth) }
@@ -76,11 +84,15 @@ public final class Server: Sendable {
       usleep(5_000)
     }
     service.store.interrupt()
+    let lost = service.counters.uploads.lost
+    if listsUnfinished { lost.begin() }
     for loop in loops { loop.post(.cut) }
     for loop in loops { loop.join() }
     service.stop()
+    let kept = listsUnfinished ? service.store.unfinishedUploads(atMost: 10_000) : []
     service.store.close()
     state.update { $0 = .stopped }
+    return (kept + lost.all).sorted { $0.path < $1.path }
   }
 
   deinit { stop(grace: .zero) }
@@ -90,7 +102,9 @@ public final class Server: Sendable {
     Activity(
       requests: service.counters.requests.load(ordering: .relaxed),
       bytesReceived: service.counters.bytesReceived.load(),
-      filesSent: Int(service.counters.filesSent.load()))
+      filesSent: Int(service.counters.filesSent.load()),
+      isVisited: service.counters.visiting.load(ordering: .relaxed) > 0,
+      visits: Int(service.counters.visits.load()))
   }
 
   /// A snapshot of what the server does.
@@ -99,8 +113,13 @@ public final class Server: Sendable {
     public let requests: Int
     /// Bytes that clients have sent, including the heads of their requests.
     public let bytesReceived: Int64
-    /// Files, or ranges of files, that were sent to clients.
+    /// Files, or ranges of files, whose bytes were sent to clients: responses with status 200 or 206 to GET.
     public let filesSent: Int
+    /// Whether a request that counts as a visit is in progress.
+    public let isVisited: Bool
+    /// Answered requests that count as visits: all that had the token, if one is needed, except HEAD, those for the
+    /// server's health and metrics, and those that were answered with 304 because the client has the file already.
+    public let visits: Int
   }
 
   /// The number of connections, including those about to be served.

@@ -11,16 +11,15 @@ final class Upload: Sendable {
   let id: UploadID
   private let home: Uploads
   private var store: any UploadStore { home.store }
-
   private let state: Mutex<State>
 
   init(
-    _ record: UploadRecord, offset: Int64, isSaved: Bool, touched: Int64 = wallClock(),
+    _ record: UploadRecord, offset: Int64, isSaved: Bool, touched: Int64 = wallClock(), by sender: Sender? = nil,
     _ reception: (any Reception)?, _ home: Uploads
   ) {
-    id = record.id
-    self.home = home
-    state = Mutex(State(record: record, offset: offset, isSaved: isSaved, touched: touched, reception: reception))
+    (id, self.home) = (record.id, home)
+    state = Mutex(
+      State(record: record, offset: offset, isSaved: isSaved, touched: touched, reception: reception, sender: sender))
   }
 
   /// Discards an upload that was neither saved nor published, as when its request was refused midway.
@@ -28,7 +27,7 @@ final class Upload: Sendable {
     let left = state.withLock { state -> (any Reception)? in
       if case .open = state.phase, !state.isSaved { state.reception } else { nil }
     }
-    if left != nil { home.counters.failed(record) }
+    if let left { home.counters.failed(record, received: left.length) }
     left?.discard()
   }
 
@@ -295,6 +294,6 @@ final class Upload: Sendable {
     }
     store.delete(id)
     held?.discard()
-    home.terminated(record)
+    home.terminated(record, received: held?.length ?? offset)
   }
 }

@@ -123,12 +123,12 @@ final class Uploads: Sendable {
 
   /// Removes the upload without remembering it, so that its id is unknown.
   func dropInvalid(_ record: UploadRecord) {
-    counters.failed(record)
+    counters.failed(record, received: record.length ?? 0)
     state.withLock { $0.live[record.id] = nil }
   }
 
-  func terminated(_ record: UploadRecord) {
-    counters.failed(record)
+  func terminated(_ record: UploadRecord, received: Int64) {
+    counters.failed(record, received: received)
     forget(record.id)
   }
 
@@ -158,7 +158,7 @@ final class Uploads: Sendable {
         record: record, offset: publication.item.length, isFinished: true,
         expires: wallClock().addingClamped(expire))
     case .failure(let error) where !error.endsUpload: return
-    case .failure: counters.failed(record)
+    case .failure: counters.failed(record, received: record.length ?? 0)
     }
     state.withLock { state in
       state.live[record.id] = nil
@@ -198,7 +198,7 @@ extension Uploads {
   /// digests of the whole file from the client, in the form of `Repr-Digest`.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String,
-    modified: ModificationTime?, joining parts: [UploadID], text: String, digest: String? = nil
+    modified: ModificationTime?, joining parts: [UploadID], text: String, digest: String? = nil, by sender: Sender?
   ) throws(ServerError) -> Upload {
     var random = SystemRandomNumberGenerator()
     let id = UploadID(using: &random)
@@ -208,14 +208,14 @@ extension Uploads {
       modified: modified)
     record.digest = digest
     counters.begun.add(1)
-    let upload = Upload(record, offset: 0, isSaved: false, nil, self)
+    let upload = Upload(record, offset: 0, isSaved: false, by: sender, nil, self)
     // After the claim, a part that gets its last byte looks up this upload, and must not load a second object from the
     // store.
     upload.register()
     do throws(ServerError) {
       try upload.save()
     } catch {
-      counters.failed.add(1)
+      counters.failed(record, received: 0)
       forget(id)
       throw error
     }

@@ -28,8 +28,21 @@ public final class RateLimiter: Sendable {
   /// Waits until bytes may pass and returns how many: at least 1, at most `wanted` or a tenth of a second's worth. The
   /// caller returns unused bytes with `giveBack`. Blocks; throws `.cancelled`.
   package func take(upTo wanted: Int, _ cancel: Cancellation) throws(BlobError) -> Int {
+    let (count, turn) = reserve(upTo: wanted)
+    let left = turn - now
+    do {
+      if left > 0 { try clock.sleep(.nanoseconds(left), cancel, "wait for the rate limit") }
+    } catch {
+      giveBack(count)
+      throw error
+    }
+    return count
+  }
+
+  /// Grants as many bytes as `take`, which may pass at the time `turn`, in nanoseconds of the clock. Does not block.
+  func reserve(upTo wanted: Int) -> (count: Int, turn: Int64) {
     let count = Int(min(Int64(wanted), max(1, bytesPerSecond / 10)))
-    let now = clock.now.nanoseconds
+    let now = now
     let turn = paid.withLock { paid in
       let turn = max(paid, now - Self.burst)
       // Rounded up here and down in `giveBack`, so that many small reads cannot exceed the rate through rounding.
@@ -37,14 +50,11 @@ public final class RateLimiter: Sendable {
       paid = turn + whole + (rest > 0 ? 1 : 0)
       return turn
     }
-    do {
-      if turn > now { try clock.sleep(.nanoseconds(turn - now), cancel, "wait for the rate limit") }
-    } catch {
-      giveBack(count)
-      throw error
-    }
-    return count
+    return (count, turn)
   }
+
+  /// Nanoseconds of the clock.
+  var now: Int64 { clock.now.nanoseconds }
 
   /// Returns bytes that `take` granted and the reader did not use.
   package func giveBack(_ count: Int) {

@@ -4,6 +4,7 @@ import BlobServer
 import BlobTesting
 import Blobs
 import Platform
+import TestSupport
 import Testing
 
 /// HTTPS with certificates that the openssl command creates during the test.
@@ -40,6 +41,34 @@ struct TLSTests {
       let url = try #require(url.resolve(path))
       return try await transport.send(HTTPRequest(method, url, headers), body: body.map { BlobSlice($0) }, Exchange())
     }
+  }
+
+  /// A pipe in the place of a file must not hold the start, which would wait for somebody who writes into it.
+  @Test(arguments: [true, false]) func aPipeIsNotWaitedFor(_ isOwn: Bool) throws {
+    let folder = try TestFolder()
+    let path = folder.path.appending("tls.pem")
+    #expect(path.withCString { mkfifo($0, 0o600) } == 0)
+    let start = Background { () -> String in
+      do throws(ServerError) {
+        if isOwn { return try SelfSignedCertificate(at: path, names: ["localhost"]).fingerprint }
+        var options = ServerOptions(folder: folder.path, port: 0)
+        options.tls = TLSFiles(certificate: path, key: path)
+        return try Server(options).url
+      } catch {
+        return error.message
+      }
+    }
+    let end = start.value(within: .seconds(10))
+    if isOwn {
+      #expect(end?.wholeMatch(of: /([0-9A-F]{2}:){31}[0-9A-F]{2}/) != nil, "\(end ?? "it waits")")
+    } else {
+      #expect(end?.contains("no regular file") == true, "\(end ?? "it waits")")
+    }
+    var status = stat()
+    #expect(path.withCString { stat($0, &status) } == 0 && (status.st_mode & S_IFMT == S_IFREG) == isOwn)
+    // A thread that waits nevertheless is released.
+    let writer = path.withCString { open($0, O_WRONLY | O_NONBLOCK) }
+    if writer >= 0 { close(writer) }
   }
 
   @Test func bytesArriveAndComeBack() async throws {

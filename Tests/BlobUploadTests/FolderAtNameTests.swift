@@ -123,4 +123,20 @@ import Testing
     }
     check(error, peer.requests)
   }
+
+  /// Apache redirects a PUT to a folder's name to the name with a slash. The other files of a push are not concerned.
+  @Test(arguments: [301, 302], [true, false])
+  func aRedirectToTheFolderIsExplained(_ status: Int, _ isDAV: Bool) async throws {
+    let peer = DavPeer { request in
+      if request.method == "MOVE" { return .init(405) }
+      return request.method == "PUT" && request.path == "/photos" ? .init(status, ["Location": "/photos/"]) : nil
+    }
+    defer { peer.stop() }
+    peer.makeFolder("photos")
+    let put = uploader(peer.endpoint, PlainPut(), PartLimits(firstPart: .max))
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await (isDAV ? uploader(peer) : put).upload(PatternSource(length: 100), as: "photos", overwrite: true)
+    }
+    check(error, peer.requests)
+  }
 }

@@ -3,6 +3,7 @@ import BlobHTTP
 import BlobTesting
 import BlobUpload
 import Blobs
+import Platform
 import Testing
 
 @testable import fullbore
@@ -20,6 +21,15 @@ import Testing
       _ = try PushOptions(
         try Arguments(arguments + ["a", "https://media.example/in/"], PushCommand.declaration))
     }
+  }
+
+  /// A pipe would keep the first request waiting for whoever writes into it.
+  @Test func certificatesComeFromAFile() {
+    let pipe = scratch.path.appending("pipe")
+    #expect(pipe.withCString { mkfifo($0, 0o600) } == 0)
+    #expect(refusal("--cacert", pipe)?.contains("no regular file") == true)
+    #expect(refusal("--cacert", scratch.file("ca.pem")) == nil)
+    #expect(refusal("--cacert", scratch.path.appending("none"))?.contains("--cacert") == true)
   }
 
   @Test(arguments: [

@@ -1,10 +1,10 @@
-import BlobServer
 import Blobs
 import Foundation
 import Platform
 import TestSupport
 import Testing
 
+@testable import BlobServer
 @testable import fullbore
 
 /// `serve --share`: its options, links and codes, and when it ends.
@@ -134,5 +134,102 @@ import Testing
     #expect(try client.ask("PUT", "/x", body: [1]).status == 201)
     await waiting.value
     #expect(scratch.path.appending("x").withCString { access($0, F_OK) } == 0)
+  }
+
+  /// Requests without the code, for the server's health, and for what the client has already neither end the server nor
+  /// keep it open.
+  @Test func onlyVisitorsCountForOnce() async throws {
+    scratch.file("there")
+    let share = try command("--share", "--once").share
+    let report = ServeReport(.silent)
+    var options = ServerOptions(folder: scratch.path, port: 0, token: "secret")
+    options.received = { report.received($0) }
+    let server = try Server(options)
+    let token = ("Authorization", "Bearer secret")
+    @Sendable func ask(_ method: String, _ path: String, _ more: [(String, String)] = []) throws -> Int {
+      try RawHTTPClient(port: server.port).ask(method, path, more).status
+    }
+    let tag = try #require(RawHTTPClient(port: server.port).ask("HEAD", "/there", [token])["ETag"])
+    let end = ServeEnd(server, share, report, pause: .seconds(1))
+    let ended = Monitor(false)
+    let waiting = Task {
+      await end.wait()
+      ended.update { $0 = true }
+    }
+    for _ in 0..<20 {
+      #expect(try ask("HEAD", "/there", [token]) == 200)
+      #expect(try ask("GET", "/there", [token, ("If-None-Match", tag)]) == 304)
+      #expect(try ask("GET", "/there") == 401)
+      #expect(try ask("GET", "/healthz") == 200 && ask("GET", "/metrics", [token]) == 200)
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    #expect(!ended.update { $0 }, "nothing was sent or fetched yet")
+    #expect(try ask("GET", "/there", [token, ("Range", "bytes=0-0")]) == 206)
+    for _ in 0..<100 where !ended.update({ $0 }) {
+      _ = try? ask("GET", "/there")
+      _ = try? ask("HEAD", "/there", [token])
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    #expect(ended.update { $0 }, "requests of strangers keep the server open")
+    waiting.cancel()
+    await waiting.value
+  }
+
+  /// A file that an earlier run has received, and that is published when the server starts, is no visit.
+  @Test func aFileOfAnEarlierRunIsNoVisit() async throws {
+    let share = try command("--share", "--once").share
+    let report = ServeReport(.silent)
+    report.received(try file(by: nil))
+    let server = try Server(ServerOptions(folder: scratch.path, port: 0))
+    let end = ServeEnd(server, share, report, pause: .milliseconds(1))
+    let waiting = Task {
+      await end.wait()
+      return Task.isCancelled
+    }
+    try await Task.sleep(for: .seconds(2))
+    waiting.cancel()
+    #expect(await waiting.value)
+  }
+
+  private func file(by sender: Sender?) throws -> ReceivedFile {
+    let item = StoredItem(isFolder: false, length: 5, modified: 0, modifiedSeconds: 0, changed: 0, inode: 0)
+    return ReceivedFile(try ServedPath("a.jpg".utf8), Publication(outcome: .created, item: item), by: sender)
+  }
+
+  /// Ctrl-S in a terminal, or a program that does not read its pipe, must not keep clients waiting for their answers.
+  @Test func aReaderThatDoesNotReadHoldsUpNoReport() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    let report = ServeReport(.json, output: Console(descriptor: ends[1], limit: 0))
+    let sender = Sender(address: "192.0.2.7", agent: String(repeating: "x", count: 15_000))
+    let received = try file(by: sender)
+    let work = Background {
+      for _ in 0..<200 { report.received(received) }
+      report.finish(within: .milliseconds(200))
+      return true
+    }
+    #expect(work.value(within: .seconds(20)) == true)
+  }
+
+  @Test func linesThatNobodyReadsAreCounted() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    defer { close(ends[0]) }
+    let writer = ConsoleWriter(Console(descriptor: ends[1], limit: 0))
+    for _ in 0..<20_000 { writer.write(String(repeating: "x", count: 100)) }
+    let text = Background { [end = ends[0]] in
+      var text: [UInt8] = []
+      var room = [UInt8](repeating: 0, count: 65536)
+      while case let count = read(end, &room, room.count), count > 0 { text += room.prefix(count) }
+      return String(decoding: text, as: UTF8.self)
+    }
+    #expect(writer.finish(within: .seconds(20)))
+    close(ends[1])
+    let lines = try #require(text.value()).split(separator: "\n")
+    let counts = lines.compactMap { line in
+      line.firstMatch(of: /warning: (.+) lines were left out here/).flatMap { Int($0.1.filter(\.isNumber)) }
+    }
+    #expect(!counts.isEmpty && lines.count - counts.count + counts.reduce(0, +) == 20_000, "\(counts)")
   }
 }

@@ -5,6 +5,8 @@ import Blobs
 protocol BodyFeed: AnyObject {
   /// Whether some bytes of the source were already consumed.
   var hasBegun: Bool { get }
+  /// Whether the next `next` reads from the source.
+  var awaitsSource: Bool { get }
   /// Called before the head is sent: the feed may start to read ahead.
   func begin()
   /// Returns the next bytes, at least one; the memory stays valid until these bytes are released. Must not be called
@@ -22,6 +24,7 @@ protocol BodyFeed: AnyObject {
 /// Reads from the source on demand, into the worker's buffer.
 final class ReadFeed: BodyFeed {
   var hasBegun: Bool { read > 0 }
+  var awaitsSource: Bool { left.isEmpty }
 
   private let reader: any BlobReader
   private let length: Int64
@@ -60,6 +63,8 @@ final class ReadFeed: BodyFeed {
 /// copy.
 final class ReadAheadFeed: BodyFeed {
   var hasBegun: Bool { reader == nil }
+  /// The other thread reads.
+  var awaitsSource: Bool { false }
 
   /// nil: the reader now belongs to the other thread.
   private var reader: (any BlobReader)?

@@ -5,6 +5,7 @@ import Blobs
 /// §7.1.
 final class ChunkedFeed: BodyFeed {
   var hasBegun: Bool { read > 0 || isEnding }
+  var awaitsSource: Bool { left.isEmpty && read != length && !isEnding }
 
   private let reader: any BlobReader
   /// Bytes of the body; nil: the length is known only when the source ends.

@@ -6,6 +6,7 @@ final class CopiedBody: RequestBody {
   private(set) var sent: Int64 = 0
   private(set) var isComplete = false
   var hasBegun: Bool { feed.hasBegun }
+  var awaitsSource: Bool { connection?.unsent == 0 && feed.awaitsSource }
 
   private let feed: any BodyFeed
   private var connection: Connection?

@@ -10,6 +10,8 @@ protocol RequestBody: AnyObject {
   /// Whether some bytes of the source were already consumed. Then a retry over another connection needs a new
   /// `RequestBody`.
   var hasBegun: Bool { get }
+  /// Whether the next `send` reads from the source.
+  var awaitsSource: Bool { get }
   /// Called before the head is sent over this connection.
   func begin(on connection: Connection)
   /// Hands the connection as much as it accepts now, up to a few MiB. Blocks only while the source blocks.
@@ -24,6 +26,8 @@ enum SendOutcome {
   case blocked
   /// Received bytes must be read before more can be sent.
   case waiting
+  /// The rate limit lets no byte pass yet.
+  case limited
   case broken
 }
 

@@ -15,6 +15,7 @@ final class SendfileBody: RequestBody {
   private(set) var sent: Int64 = 0
   var isComplete: Bool { sent == length }
   var hasBegun: Bool { sent > 0 || !pending.isEmpty }
+  var awaitsSource: Bool { pending.isEmpty }
 
   private let slice: BlobSlice
   private let region: FileRegion

@@ -32,6 +32,8 @@ final class QueuedExchange: Sendable {
 
   let request: HTTPRequest
   let body: BlobSlice?
+  /// What the rate limit lets pass of the body; nil: there is no limit.
+  let grant: RateGrant?
   let exchange: Exchange
   /// The worker makes a connection and sends no request.
   let onlyConnects: Bool
@@ -45,7 +47,8 @@ final class QueuedExchange: Sendable {
 
   init(_ request: HTTPRequest, _ body: BlobSlice?, _ exchange: Exchange, in pool: ConnectionPool) {
     self.request = request
-    self.body = body?.throttled(by: pool.options.limiter)
+    grant = body == nil ? nil : pool.options.limiter.map { RateGrant($0) }
+    self.body = body?.throttled(by: grant)
     self.exchange = exchange
     self.pool = pool
     onlyConnects = false
@@ -55,7 +58,7 @@ final class QueuedExchange: Sendable {
   /// An exchange that only makes a connection for later requests.
   init(connectingTo url: HTTPURL, in pool: ConnectionPool) {
     request = HTTPRequest("OPTIONS", url)
-    body = nil
+    (body, grant) = (nil, nil)
     exchange = Exchange()
     self.pool = pool
     onlyConnects = true
@@ -165,10 +168,10 @@ final class QueuedExchange: Sendable {
 
 extension BlobSlice {
   /// The same range with limited speed. Only sending is throttled: other reads of the source are not.
-  fileprivate func throttled(by limiter: RateLimiter?) -> BlobSlice {
-    guard let limiter else { return self }
+  fileprivate func throttled(by grant: RateGrant?) -> BlobSlice {
+    guard let grant else { return self }
     var slice = self
-    slice.source = ThrottledSource(source, limiter)
+    slice.source = ThrottledSource(source, grant)
     return slice
   }
 }

@@ -44,7 +44,8 @@ extension ConnectionWorker {
   /// nil: reading ahead would not pay, or the rest of the budget is too small.
   private func aheadFeed(_ transfer: Transfer) -> (any BodyFeed)? {
     let length = transfer.length!
-    guard transfer.reader!.info.readAhead > 0, length >= Self.leastAhead else { return nil }
+    // A thread that reads ahead would wait for the rate limit in place of the worker, at which that is no gain.
+    guard transfer.reader!.info.readAhead > 0, length >= Self.leastAhead, transfer.job.grant == nil else { return nil }
     let size = pool.takeBuffer(isTLS: false, budget: 4 << 20)
     guard size >= Self.leastAlone else {
       pool.returnBuffer(size)
@@ -62,6 +63,25 @@ extension ConnectionWorker {
   private static var leastAhead: Int64 { 4 << 20 }
   /// If so many transfers run that each gets less, reading for one of them does not delay the others.
   private static var leastAlone: Int { 256 << 10 }
+
+  /// Hands the connection as much of the body as it accepts and the rate limit lets pass now. The worker does not wait for
+  /// the limit here, because the server may send something meanwhile.
+  func push(
+    _ body: any RequestBody, within grant: RateGrant, _ talk: HTTP1Exchange, _ transfer: Transfer
+  ) throws(TransportError) -> SendOutcome {
+    let look = AnswerCheck(after: body)
+    while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
+      if body.awaitsSource, grant.timeLeft(upTo: wanted(transfer)) > .zero { return .limited }
+      let outcome = try advance(body, transfer)
+      if outcome != .moved && !talk.isSent { return outcome }
+    }
+    return .moved
+  }
+
+  /// The most that the next read of the body can return.
+  func wanted(_ transfer: Transfer) -> Int {
+    max(1, min(piece.count, transfer.length.map { Int(clamping: $0 - transfer.given) } ?? .max))
+  }
 
   /// Hands the connection as much of the body as it accepts now.
   func advance(_ body: any RequestBody, _ transfer: Transfer) throws(TransportError) -> SendOutcome {

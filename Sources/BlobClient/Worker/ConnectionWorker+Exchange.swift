@@ -132,6 +132,8 @@ extension ConnectionWorker {
       if outcome == .broken { talk.isOver = true } else if transfer.head.final != nil { _ = try watch.wait(transfer) }
       return
     }
+    // The client itself waits, so the server's time does not pass.
+    if outcome == .limited { watch.pause() }
     let limit = try watch.wait(transfer)
     // A response that comes soon is awaited in the `recv` call itself.
     if talk.waits, talk.isSent, limit > 2 * Connection.patience {
@@ -139,7 +141,10 @@ extension ConnectionWorker {
       if try receive(&talk, transfer, waiting: true) { try drain(&talk, transfer, &watch) }
       return
     }
-    let events = wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
+    let events =
+      outcome == .limited
+      ? waitForRate(talk.wire, transfer, atMost: limit)
+      : wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
     if events != 0 && events != POLLOUT { try drain(&talk, transfer, &watch) }
   }
 
@@ -162,27 +167,13 @@ extension ConnectionWorker {
   /// A server that sends without a pause must not delay the end.
   private static let mostArrived = 16
 
-  /// The events that `poll` reports; 0 if the time has passed or the alarm was raised, and earlier if the server lets
-  /// the request wait.
-  func wait(for wire: Connection, _ events: Int32, atMost milliseconds: Int32) -> Int32 {
-    let milliseconds = min(milliseconds, StalledServers.shortest)
-    let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
-    var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
-    let count = withUnsafeMutableBytes(of: &waited) { bytes in
-      pool.whileWaiting { poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds) }
-    }
-    if count == 0 { noteStall() }
-    if count <= 0 { return 0 }
-    if waited.1.revents != 0 { self.door.alarm.lower() }
-    if waited.0.revents != 0 { pool.stirs() }
-    return Int32(waited.0.revents)
-  }
-
   /// Sends as much as the connection accepts. `.moved` before everything is sent: it is time to look for a response.
   private func push(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
     if talk.sent < talk.size {
       let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
-      let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: talk.body != nil)
+      // The body may have to wait for the rate limit, and the server should see the head meanwhile.
+      let hasMore = talk.body != nil && transfer.job.grant == nil
+      let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: hasMore)
       guard let count else { return .broken }
       talk.sent += count
       if talk.body == nil { report(transfer, handedOver: Int64(max(0, talk.sent - talk.head))) }
@@ -190,6 +181,7 @@ extension ConnectionWorker {
       if !pool.smallBuffers.mayBeKept { giveBackSmall() }
     }
     guard let body = talk.body else { return .moved }
+    if let grant = transfer.job.grant { return try push(body, within: grant, talk, transfer) }
     let look = AnswerCheck(after: body)
     while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
       let outcome = try advance(body, transfer)

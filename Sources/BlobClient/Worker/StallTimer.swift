@@ -61,6 +61,12 @@ struct StallTimer {
     return min(left, rest).pollTime
   }
 
+  /// Called while the client itself lets the request wait: no timeout but that for the rest of a response passes meanwhile.
+  mutating func pause() {
+    let now = SuspendingClock.now
+    (moved, sent, asked) = (now, now, now)
+  }
+
   /// The time left for the rest of the response. It is measured from the last byte of the request, or the last interim
   /// response. A final head that comes before the whole body was sent starts it for the last time: the server does not
   /// use what is sent later.

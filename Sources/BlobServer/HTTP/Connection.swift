@@ -141,6 +141,7 @@ final class Connection: @unchecked Sendable {
 
   private func endRequest() {
     if let notes { loop.ended(notes, request, sent: writer.sent) }
+    request?.endVisit(loop.counters, status: notes?.status)
     notes = nil
     if request != nil { loop.requestEnded() }
     request = nil
@@ -221,16 +222,19 @@ final class Connection: @unchecked Sendable {
   func answer(_ reply: Reply, closes: Bool = false) {
     let reply = request.map { loop.service.completed(reply, to: $0) } ?? reply
     let closes = closes || loop.isCutting || loop.isCrowded || request?.keepsConnection != true
-    let method = request?.method ?? parser.method
     let text = reply.text(to: method, date: loop.date, keepsConnection: !closes)
     // A malformed request is answered although it has not begun.
     if notes == nil { notes = newNotes }
     notes?.answer(
-      reply.status, bodyStart: writer.end + Int64(text.count - (reply.hasBody(to: method) ? reply.size : 0)))
-    writer.add(text, then: reply.hasBody(to: method) ? reply.body : nil)
+      reply.status, bodyStart: writer.end + Int64(text.count - (sendsBody(of: reply) ? reply.size : 0)))
+    writer.add(text, then: sendsBody(of: reply) ? reply.body : nil)
     phase = .answering(reply, closes: closes)
     send()
   }
+
+  /// Of the current request, also if it is malformed.
+  private var method: String { request?.method ?? parser.method }
+  private func sendsBody(of reply: Reply) -> Bool { reply.hasBody(to: method) }
 
   /// Sends as much of the response as the socket accepts.
   private func send() {
@@ -242,7 +246,7 @@ final class Connection: @unchecked Sendable {
     case .blocked: return
     case .broken: return close()
     case .done:
-      if reply.isOfFiles { loop.counters.filesSent.add(1) }
+      if reply.isOfFiles, sendsBody(of: reply) { loop.counters.filesSent.add(1) }
       endRequest()
     }
     if closes {

@@ -1,9 +1,12 @@
 import BlobHTTP
+import Synchronization
 
 /// A request whose header section has arrived, as routes see it.
 final class Request: Sendable {
   let head: RequestHead
   private weak let connection: Connection?
+  private enum Visit: UInt8, AtomicRepresentable { case none, inProgress, ended }
+  private let visit = Atomic(Visit.none)
 
   init(_ head: RequestHead, _ connection: Connection) {
     self.head = head
@@ -21,6 +24,21 @@ final class Request: Sendable {
   var expectsLeave: Bool { isHTTP11 && headers["Expect"]?.isSameField("100-continue") == true }
   /// Whether the connection persists after this request. RFC 9112 §9.3.
   var keepsConnection: Bool { isHTTP11 && !headers.list("Connection").contains { $0.isSameField("close") } }
+
+  /// Counts the request as a visit, unless it only asks what is there. Any thread may call.
+  func beginVisit(_ counters: Counters) {
+    if method == "HEAD" { return }
+    if visit.compareExchange(expected: .none, desired: .inProgress, ordering: .relaxed).exchanged {
+      counters.visiting.add(1, ordering: .relaxed)
+    }
+  }
+
+  /// `status`: of the response; nil: there was none.
+  func endVisit(_ counters: Counters, status: Int?) {
+    guard visit.exchange(.ended, ordering: .relaxed) == .inProgress else { return }
+    counters.visiting.subtract(1, ordering: .relaxed)
+    if status != 304 { counters.visits.add(1) }
+  }
 
   /// The client, as far as it is known.
   var sender: Sender { Sender(address: connection?.peerAddress, agent: headers["User-Agent"]) }

@@ -39,14 +39,18 @@ import Platform
 
     /// nil if there is none, or it is not good for these names any more.
     private static func fingerprint(ofCertificateIn path: BytePath, for names: [String]) -> String? {
-      guard let file = path.withCString({ BIO_new_file($0, "r") }) else {
-        ERR_clear_error()
-        return nil
+      guard let text = try? TLSContext.read(path, "the certificate") else { return nil }
+      return text.withUnsafeBytes { text in
+        guard let file = BIO_new_mem_buf(text.baseAddress, Int32(text.count)) else { return nil }
+        defer {
+          BIO_free(file)
+          ERR_clear_error()
+        }
+        return fingerprint(in: file, for: names)
       }
-      defer {
-        BIO_free(file)
-        ERR_clear_error()
-      }
+    }
+
+    private static func fingerprint(in file: OpaquePointer, for names: [String]) -> String? {
       // The file has the key before the certificate.
       guard let key = PEM_read_bio_PrivateKey(file, nil, nil, nil) else { return nil }
       defer { EVP_PKEY_free(key) }

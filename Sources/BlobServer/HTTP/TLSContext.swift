@@ -70,11 +70,15 @@ import Platform
       }
     }
 
-    private static func read(_ path: BytePath, _ what: String) throws(ServerError) -> [UInt8] {
+    /// Reads a file of PEM. Throws if it is no regular file: to open a pipe may take for ever.
+    static func read(_ path: BytePath, _ what: String) throws(ServerError) -> [UInt8] {
       let most = 1 << 20
-      let number = path.withCString { openAt(AT_FDCWD, $0, O_RDONLY | O_CLOEXEC) }
+      let number = path.withCString { openAt(AT_FDCWD, $0, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) }
       if number < 0 { throw failed("open \(what)", path.description) }
       let file = Descriptor(number)
+      var status = stat()
+      if fstat(file.number, &status) != 0 { throw failed("look at \(what)", path.description) }
+      if !status.isFile { throw ServerError("\(what) \(path) cannot be used: it is no regular file") }
       var bytes = [UInt8](repeating: 0, count: most)
       let count = bytes.withUnsafeMutableBytes { pread(file.number, $0.baseAddress!, $0.count, 0) }
       if count < 0 { throw failed("read \(what)", path.description) }

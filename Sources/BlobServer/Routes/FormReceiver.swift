@@ -113,7 +113,7 @@ final class FormReceiver: BodyReceiver {
     } catch {
       state.file = nil
       entries.end(entry, .failure(error))
-      discard(reception)
+      discard(reception, entry)
     }
   }
 
@@ -175,7 +175,7 @@ final class FormReceiver: BodyReceiver {
       defer { state.file = nil }
       return state.file
     }
-    if let file { discard(file.reception) }
+    if let file { discard(file.reception, file.entry) }
     let held = takeHeld()
     if held.isEmpty { return }
     service.workers.submit { [self] in
@@ -183,13 +183,18 @@ final class FormReceiver: BodyReceiver {
     }
   }
 
-  private func discard(_ reception: any Reception) {
-    service.counters.uploads.failed.add(1)
+  private func discard(_ reception: any Reception, _ entry: Int) {
+    countFailed(entry, received: reception.length)
     service.workers.submit { reception.discard() }
   }
 
   private func delete(_ file: Complete) {
-    service.counters.uploads.failed.add(1)
+    countFailed(file.entry, received: 0)
     service.store.delete(file.id)
+  }
+
+  private func countFailed(_ entry: Int, received: Int64) {
+    let path = (try? folder.appending(entries.name(of: entry))) ?? folder
+    service.counters.uploads.failed(at: path, received: received, length: nil)
   }
 }

@@ -60,9 +60,9 @@ struct FormResponse: Sendable {
     switch entry.result {
     case .success(let publication)?:
       let status = publication.outcome == .created ? 201 : 200
-      let (item, etag) = (publication.item, JSONText.quoted(publication.item.etag))
+      let etag = publication.etag.map { ",\"etag\":\(JSONText.quoted($0))" } ?? ""
       let url = folderURL.map { ",\"url\":\(JSONText.quoted($0 + HTTPURL.encode(entry.name)))" } ?? ""
-      return "{\"name\":\(name),\"status\":\(status)\(url),\"length\":\(item.length),\"etag\":\(etag)}"
+      return "{\"name\":\(name),\"status\":\(status)\(url),\"length\":\(publication.item.length)\(etag)}"
     case .failure(let error)?:
       return "{\"name\":\(name),\"status\":\(error.status),\"error\":\(JSONText.quoted(error.message))}"
     case nil: return "{\"name\":\(name)}"

@@ -12,9 +12,9 @@ enum FormRoutes {
       throw ServerError(error)
     }
     try checkSite(call)
-    if !isFolder, !path.isRoot, try call.service.store.item(at: path)?.isFolder != true {
+    if !isFolder, !path.isRoot, try !call.showsFolder(at: path) {
       // 409 would mean that the name is taken, so that a client would offer to replace the file.
-      throw ServerError(400, "\(path) is no folder; forms are for a folder's URL, which ends with a slash")
+      throw ServerError(400, "forms are for a folder's URL, which ends with a slash: \(path) is no such URL")
     }
     // A form does not replace files, so preconditions on a version of the folder do not apply.
     let rule = try PutRoutes.rule(ofPost: call.headers, nil)

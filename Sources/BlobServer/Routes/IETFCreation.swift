@@ -170,7 +170,8 @@ final class IETFReceiver: BodyReceiver {
     case .success(let publication):
       var reply = ietf.answer(
         publication.outcome == .created ? 201 : 200, isWhole: true, offset: upload.offset,
-        ["ETag": publication.item.etag, "Location": target.reference(to: upload.record.target.url)])
+        ["Location": target.reference(to: upload.record.target.url)])
+      reply.headers["ETag"] = publication.etag
       reply.tell(publication)
       if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
       reply.headers["Repr-Digest"] = service.digests.remember(values, of: publication.item) ?? upload.record.digest

@@ -37,7 +37,7 @@ enum PutRoutes {
       if mayBeFile { return path }
       throw ServerError(409, "\(path) names a folder; a file's name is needed")
     }
-    if mayBeFile, try call.service.store.item(at: path)?.isFolder != true { return path }
+    if mayBeFile, try !call.showsFolder(at: path) { return path }
     guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
     if mayBeFile, name == path.name.bytes { throw ServerError(409, "\(path) is a folder") }
     return try path.appending(name)
@@ -89,6 +89,8 @@ private final class PutReceiver: BodyReceiver {
   private let digests: BodyDigests?
   /// The length of the whole file in bytes, if the request states it in addition to the length of its body.
   private let whole: Int64?
+  /// The length of its body; nil: it is not known before its end.
+  private let length: Int64?
   private let head: HTTPHeaders
   private let service: Service
   private let sender: Sender?
@@ -101,7 +103,7 @@ private final class PutReceiver: BodyReceiver {
   ) {
     self.reception = reception
     self.digests = digests
-    self.whole = whole
+    (self.whole, length) = (whole, call.request.contentLength)
     head = call.headers
     service = call.service
     sender = call.sender
@@ -127,7 +129,7 @@ private final class PutReceiver: BodyReceiver {
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         service.received(ReceivedFile(record.target, publication, by: sender))
-        var reply = Reply(publication.outcome == .created ? 201 : 204, ["ETag": publication.item.etag])
+        var reply = Reply(publication.outcome == .created ? 201 : 204, publication.etag.map { ["ETag": $0] } ?? [:])
         reply.headers["Location"] = location
         reply.tell(publication)
         if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
@@ -143,7 +145,7 @@ private final class PutReceiver: BodyReceiver {
   func cut() { service.workers.submit { [self] in discard() } }
 
   private func discard() {
-    service.counters.uploads.failed.add(1)
+    service.counters.uploads.failed(at: record.target, received: reception.length, length: whole ?? length)
     reception.discard()
   }
 }

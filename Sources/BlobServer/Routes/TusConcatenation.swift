@@ -20,7 +20,8 @@ enum TusConcatenation {
         call,
         try call.service.uploads.begin(
           target.path, in: folder, target.existing, length: length, metadata: target.metadata,
-          modified: target.modified, joining: parts, text: text, digest: promised.map { DigestField.text($0) }))
+          modified: target.modified, joining: parts, text: text, digest: promised.map { DigestField.text($0) },
+          by: call.sender))
     }
   }
 

@@ -118,9 +118,11 @@ enum TusRoutes {
   private static func checkNewLength(_ length: Int64, _ call: Call, _ upload: Upload) throws(ServerError) {
     try checkLength(length, call.options)
     let record = upload.record
-    if record.length == nil, !record.isPart, let item = try call.service.store.item(at: record.target) {
-      try record.existing.admit(item, at: record.target, length: length)
-    }
+    if record.length != nil || record.isPart { return }
+    var state = try call.service.store.target(at: record.target, in: record.target.parent)
+    // The folder was checked when the upload was created, and is checked again when it is published.
+    state.refusal = nil
+    try record.existing.admit(state, at: record.target, length: length)
   }
 
   private static func refuseOthers(_ record: UploadRecord) throws(ServerError) {

@@ -19,7 +19,7 @@ struct TusTarget: Sendable {
   }
 
   /// `relativePath`, or else `filename`. Uppy sends `relativePath null` for files that were not in a folder.
-  private static func name(_ values: Tus.Metadata) -> [UInt8]? {
+  static func name(_ values: Tus.Metadata) -> [UInt8]? {
     if let path = values["relativePath"], !path.isEmpty, path != Array("null".utf8) { return path }
     return values["filename"].flatMap { $0.isEmpty ? nil : $0 }
   }
@@ -32,8 +32,9 @@ struct TusTarget: Sendable {
   /// Like `admit`, for a final upload, without a check of the folder. Its bytes have already arrived with its parts, so
   /// the folder is checked at publication, with a status that lets the client try again.
   func admitFinal(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
-    let item = try service.store.target(at: path, in: folder).item
-    if let item { try existing.admit(item, at: path ?? folder, length: length) }
+    var state = try service.store.target(at: path, in: folder)
+    state.refusal = nil
+    try existing.admit(state, at: path ?? folder, length: length)
   }
 
   /// Like `admit`, for a part. Its own name is never published, so only the folder is checked.

@@ -7,19 +7,25 @@ package struct TargetState: Sendable {
   package var item: StoredItem?
   /// The reason why no new file can be published there; nil: none is known before the bytes arrive.
   package var refusal: ServerError?
+  /// Clients may learn nothing of `item`, except that it is there.
+  package var isConcealed = false
 }
 
 extension ExistingRule {
   /// Throws if bytes of this length (nil: unknown) cannot be published at `path`. The folder does not matter if an
   /// existing file is kept and the bytes are only compared with it.
   func admit(_ target: TargetState, at path: ServedPath, length: Int64?) throws(ServerError) {
-    if let item = target.item { try admit(item, at: path, length: length) }
+    do throws(ServerError) {
+      if let item = target.item { try admit(item, at: path, length: length) }
+    } catch {
+      throw target.isConcealed ? error.concealed(at: path) : error
+    }
     if let refusal = target.refusal, target.item == nil || replaces { throw refusal }
   }
 }
 
 extension FileStore {
-  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
+  func openTarget(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
     if let path, path.isRoot { return TargetState(item: try item(at: path)) }
     var place = path?.parent ?? folder
     do throws(ServerError) {

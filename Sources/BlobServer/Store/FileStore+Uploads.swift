@@ -140,7 +140,7 @@ extension FileStore {
     return found?[algorithm]
   }
 
-  package func publish(
+  func publishOpenly(
     _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
   ) throws(ServerError) -> Publication {
     guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }

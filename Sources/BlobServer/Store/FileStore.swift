@@ -14,6 +14,8 @@ package final class FileStore: UploadStore {
   /// The folder `.fullbore`; nil: the store is read-only.
   let own: Mutex<StateFolder?>
   let expiry: Int64
+  /// Clients may learn nothing of the files, except whether a name is taken.
+  let conceals: Bool
   let quota: Quota
   let interruption = Cancellation()
   let saved = Atomic(0)
@@ -26,11 +28,11 @@ package final class FileStore: UploadStore {
   /// Opens the store in `folder`, which must exist. A second store for the same folder is refused. `readOnly` needs no
   /// write permission and no lock. Blocks while it deletes leftover files.
   package init(
-    _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false,
+    _ folder: BytePath, expire: Duration, maxTotal: Int64? = nil, readOnly: Bool = false, conceals: Bool = false,
     finishedRecords: FinishedRecords.Limits = FinishedRecords.Limits()
   ) throws(ServerError) {
     finished = Mutex(FinishedRecords(finishedRecords))
-    expiry = expire.nanoseconds
+    (expiry, self.conceals) = (expire.nanoseconds, conceals)
     path = folder
     let root = try Folder(folder)
     opened = Mutex(root)
@@ -164,7 +166,7 @@ extension FileStore {
     return OpenItem(item: item, file: file)
   }
 
-  package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
+  func removeOpenly(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
     let folder = try self.folder(path.parent)
     try quota.changing { () throws(ServerError) in
       guard !path.isRoot, let status = try folder.status(path.name) else { throw ServerError(404, "no file \(path)") }

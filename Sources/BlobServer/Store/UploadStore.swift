@@ -91,6 +91,9 @@ package protocol UploadStore: Sendable {
   /// The number of saved uploads that are not finished.
   var unfinished: Int { get }
 
+  /// The saved uploads that are not finished, `most` at most, sorted by their paths. Parts of one file count as one.
+  func unfinishedUploads(atMost most: Int) -> [UnfinishedUpload]
+
   /// Deletes a saved upload with its bytes and those of its parts.
   func delete(_ id: UploadID)
 
@@ -194,4 +197,14 @@ package struct Publication: Sendable {
   package var item: StoredItem
   /// Whether the file has the modification time that its record requests.
   package var hasModificationTime = false
+  /// The version of the file, for the client; nil: it may not know it.
+  package var etag: String? { isConcealed ? nil : item.etag }
+  private var isConcealed = false
+
+  package init(outcome: Outcome, item: StoredItem, hasModificationTime: Bool = false) {
+    (self.outcome, self.item, self.hasModificationTime) = (outcome, item, hasModificationTime)
+  }
+
+  /// The client learns of the file only that it has the bytes that it has sent.
+  mutating func conceal() { (isConcealed, hasModificationTime) = (true, false) }
 }

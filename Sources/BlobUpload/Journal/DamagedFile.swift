@@ -21,7 +21,7 @@ struct FileIdentity: Sendable, Hashable {
 func mayBeMoved(_ path: BytePath, _ found: FileIdentity?) -> Bool {
   guard let found, FileIdentity(path) == found else { return false }
   if path.bytes.suffix(7) == Array(".sqlite".utf8)[...] { return true }
-  let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
+  let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
   if descriptor < 0 { return false }
   defer { close(descriptor) }
   var magic = [UInt8](repeating: 0, count: 16)

@@ -62,7 +62,7 @@ final class SentLog: Sendable {
 
   /// Ranges by upload, of this process or another one; empty if there is no file.
   func ranges(of owner: Int64) -> [Int64: SentRange] {
-    let file = path(of: owner).withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
+    let file = path(of: owner).withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
     if file < 0 { return [:] }
     defer { close(file) }
     var found: [Int64: SentRange] = [:]

@@ -33,7 +33,10 @@ extension UploadContext {
       }
       try checkAllSent(hop.bytes.load(ordering: .relaxed), of: body, request, response)
       guard 300..<400 ~= response.status, response.status != 304, response.status != accepting else { return response }
-      let next = try target(of: response, to: request)
+      let next: HTTPURL
+      do throws(UploadError) { next = try target(of: response, to: request) } catch {
+        throw leadsToFolder(response, from: request) ? await explained(error, at: request.url) : error
+      }
       visited.append(request.url.text)
       if visited.contains(next.text) {
         throw refusal(
@@ -138,6 +141,12 @@ extension UploadContext {
       throw error
     }
     return url
+  }
+
+  /// Whether the redirect says that a folder has the name of the file. Apache answers so to PUT.
+  private func leadsToFolder(_ response: HTTPResponse, from request: HTTPRequest) -> Bool {
+    request.method == "PUT" && [301, 302].contains(response.status)
+      && response.headers["Location"].flatMap { request.url.resolve($0) }?.path == request.url.path + "/"
   }
 
   private func refusal(_ request: HTTPRequest, _ response: HTTPResponse, _ what: String) -> UploadError {

@@ -139,19 +139,17 @@ struct ServeCommand: Command {
     }
   }
 
-  private func warnOfOpenKey() {
+  private func warnIfOthersCanRead(_ key: BytePath, _ report: ServeReport) {
     var status = stat()
-    guard let key = options.tls?.key, key.withCString({ stat($0, &status) }) == 0, status.st_mode & 0o077 != 0 else {
-      return
-    }
-    Console.error.write("fullbore serve: warning: others can read the key: chmod 600 \(shown(key))\n")
+    guard key.withCString({ stat($0, &status) }) == 0, status.st_mode & 0o077 != 0 else { return }
+    report.notice("others can read the key: chmod 600 \(shown(key))")
   }
 
   var outputIsResult: Bool { false }
 
   func run() async -> ExitStatus {
-    warnOfOpenKey()
     let report = ServeReport(style)
+    if let files = options.tls { warnIfOthersCanRead(files.key, report) }
     var options = options
     if let share {
       options.page = ServerOptions.BrowserPage(name: options.folder.name.description, runsFor: share.period)
@@ -163,19 +161,26 @@ struct ServeCommand: Command {
       let (server, certificate) = try await BlockingPool.shared.run { [options] () throws(ServerError) in
         let certificate = signsItself ? try OwnCertificate.prepare(for: listen) : nil
         var options = options
-        if let certificate { options.tls = certificate.files }
+        if let certificate {
+          options.tls = certificate.files
+          warnIfOthersCanRead(certificate.files.key, report)
+        }
         return (try Server(options), certificate)
       }
       // Before the URL is printed: a program that reads it may send a signal at once.
       let end = ServeEnd(server, share, report)
       announce(server, certificate)
       for notice in server.notices { report.notice(notice) }
-      await end.wait()
-      await BlockingPool.shared.run { server.stop(grace: .seconds(2)) }
+      let reason = await end.wait()
+      let unfinished = await BlockingPool.shared.run {
+        server.stop(grace: .seconds(2), listsUnfinished: style != .silent)
+      }
       await observers.finish()
-      report.end()
+      report.end(reason, unfinished, expire: options.expire)
+      await BlockingPool.shared.run { report.finish(within: .seconds(2)) }
       return .ok
     } catch {
+      await BlockingPool.shared.run { report.finish(within: .seconds(2)) }
       Console.error.write("fullbore serve: \(shown(error.message))\n")
       return .failed
     }

@@ -52,11 +52,20 @@ struct ConnectionOptions: Sendable, Hashable {
     } else if arguments.flag("netrc") {
       netrcFile = try Self.ownNetrc()
     }
-    if let certificates, certificates.withCString({ access($0, R_OK) }) != 0 {
-      throw UsageError("--cacert \(shown(certificates)): \(String(cString: strerror(errno)))")
-    }
+    if let certificates { try Self.check(certificates) }
     _ = try requestHeaders(for: nil)
     _ = try readProxy()
+  }
+
+  /// A pipe would keep the first request waiting for whoever writes into it.
+  private static func check(_ certificates: BytePath) throws(UsageError) {
+    var status = stat()
+    guard certificates.withCString({ access($0, R_OK) == 0 && stat($0, &status) == 0 }) else {
+      throw UsageError("--cacert \(shown(certificates)): \(String(cString: strerror(errno)))")
+    }
+    if status.st_mode & S_IFMT != S_IFREG {
+      throw UsageError("--cacert \(shown(certificates)): this is no regular file")
+    }
   }
 
   /// The user's own fields and the credentials, read from their files now. Without an endpoint the netrc file is only

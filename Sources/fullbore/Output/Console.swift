@@ -20,13 +20,19 @@ final class Console: Sendable {
   let descriptor: Int32
   private let limit: Int
   private let state = Mutex(State())
+  private let isAbandoned = Atomic(false)
 
   init(descriptor: Int32, limit: Int) {
     self.descriptor = descriptor
     self.limit = limit
   }
 
+  /// Drops all output from now on, because its reader does not read: a thread that writes may wait for ever, and no other
+  /// one waits for that thread.
+  func abandon() { isAbandoned.store(true, ordering: .relaxed) }
+
   func write(_ text: String) {
+    if isAbandoned.load(ordering: .relaxed) { return }
     state.withLock { state in
       state.buffer.append(contentsOf: text.utf8)
       if state.buffer.count > limit { drain(&state) }
@@ -34,16 +40,17 @@ final class Console: Sendable {
   }
 
   func write(bytes: some Sequence<UInt8>) {
+    if isAbandoned.load(ordering: .relaxed) { return }
     state.withLock { state in
       state.buffer.append(contentsOf: bytes)
       if state.buffer.count > limit { drain(&state) }
     }
   }
 
-  func flush() { state.withLock { drain(&$0) } }
+  func flush() { if !isAbandoned.load(ordering: .relaxed) { state.withLock { drain(&$0) } } }
 
   /// The error number of the first failed write; nil if there was none.
-  var failure: Int32? { state.withLock { $0.failure } }
+  var failure: Int32? { isAbandoned.load(ordering: .relaxed) ? nil : state.withLock { $0.failure } }
 
   var isTerminal: Bool { isatty(descriptor) == 1 }
 

@@ -5,22 +5,11 @@ import Platform
 /// Writes a line for each answered request, on a thread of its own. Requests wait for nothing: if the file takes no
 /// lines, a limited number waits here, and further ones are dropped and counted.
 final class AccessLog: Sendable {
-  private struct State {
-    var waiting: [AnsweredRequest] = []
-    /// The size of the texts that wait, in bytes.
-    var size = 0
-    var dropped = 0
-    var wantsReopening = false
-    var isEnding = false
-    var hasEnded = false
-  }
-  private let state = Monitor(State())
+  private let queue = BoundedQueue<AnsweredRequest>(atMost: 10_000, size: 4 << 20)
   private let file: LogFile
   private let format: LogFormat
   private let notice: @Sendable (String) -> Void
 
-  private static let most = 10_000
-  private static let mostSize = 4 << 20
   /// How often lost lines are reported.
   private static let pause = Duration.seconds(60)
 
@@ -33,44 +22,33 @@ final class AccessLog: Sendable {
   /// Never waits for the file.
   func add(_ request: AnsweredRequest) {
     let size = request.path.bytes.count + request.method.utf8.count + (request.client.agent?.utf8.count ?? 0)
-    state.update(waking: .one) { state in
-      if state.waiting.count >= Self.most || state.size + size > Self.mostSize {
-        state.dropped += 1
-      } else {
-        state.waiting.append(request)
-        state.size += size
-      }
-    }
+    queue.add(request, size: size)
   }
 
   /// Opens the file again, after another program has renamed it.
-  func reopen() { state.update { $0.wantsReopening = true } }
+  func reopen() { queue.wake() }
 
   /// Blocks until all lines are written, `limit` at most. Call once, after the server has stopped.
   func finish(within limit: Duration) {
-    state.update { $0.isEnding = true }
-    let isDone: Void? = state.wait(atMost: limit) { $0.hasEnded ? () : nil }
-    if isDone == nil { notice("the log takes no more lines: the last ones were not written") }
+    if queue.finish(within: limit) { return }
+    file.abandon()
+    notice("the log takes no more lines: the last ones were not written")
   }
 
   private func run() {
     var losses = Losses()
     while true {
-      let batch = state.wait { state -> State? in
-        guard !state.waiting.isEmpty || state.dropped > 0 || state.wantsReopening || state.isEnding else { return nil }
-        defer { (state.waiting, state.size, state.dropped, state.wantsReopening) = ([], 0, 0, false) }
-        return state
-      }
-      if batch.wantsReopening, !file.reopen() {
+      let batch = queue.next()
+      if batch.isWoken, !file.reopen() {
         notice("the log cannot be opened again, and the old file stays in use: \(String(cString: strerror(errno)))")
       }
       losses.count += batch.dropped
       if batch.dropped > 0 { losses.reason = "requests came faster than lines were written" }
-      write(batch.waiting, &losses)
+      write(batch.items, &losses)
       losses.tell(atMostEvery: batch.isEnding ? .zero : Self.pause, notice)
-      if batch.isEnding, batch.waiting.isEmpty { break }
+      if batch.isEnding, batch.items.isEmpty { break }
     }
-    state.update { $0.hasEnded = true }
+    queue.end()
   }
 
   private func write(_ requests: [AnsweredRequest], _ losses: inout Losses) {

@@ -35,6 +35,9 @@ final class LogFile: @unchecked Sendable {
     return true
   }
 
+  /// Called when a write does not end: nothing else waits for it from now on. Any thread may call.
+  func abandon() { if path == nil { Console.output.abandon() } }
+
   /// Writes lines with their line ends. Returns how many of the bytes were written; fewer than all: `errno` says why.
   func write(_ bytes: [UInt8]) -> Int {
     guard path != nil else {

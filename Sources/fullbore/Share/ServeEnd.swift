@@ -3,6 +3,9 @@ import Blobs
 
 /// Decides when `serve` ends: at a signal, after the time of `--for`, or with `--once` after the first visit.
 final class ServeEnd: Sendable {
+  /// Why the server ends. The raw values are those of `--json`.
+  enum Reason: String, Sendable { case signal, time, visit }
+
   private let interruptions: AsyncStream<Int32>
   private let server: Server
   private let share: ShareOptions?
@@ -16,30 +19,36 @@ final class ServeEnd: Sendable {
     interruptions = Signals.interruptions()
   }
 
-  func wait() async {
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { for await _ in self.interruptions { break } }
+  @discardableResult func wait() async -> Reason {
+    await withTaskGroup(of: Reason.self) { group in
+      group.addTask {
+        for await _ in self.interruptions { break }
+        return .signal
+      }
       if let share {
         group.addTask { await self.watch(share) }
       }
-      await group.next()
+      let reason = await group.next() ?? .signal
       group.cancelAll()
+      return reason
     }
   }
 
-  /// Returns when the time is over or the visit has ended, or when the task is cancelled.
-  private func watch(_ share: ShareOptions) async {
+  /// Returns when the time is over or the visit has ended, or when the task is cancelled. A visit begins with a file that was
+  /// sent or fetched, and lasts as long as requests with the code come.
+  private func watch(_ share: ShareOptions) async -> Reason {
     let began = ContinuousClock.now
     var (last, busy) = (server.activity, began)
     while !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(500))
       let (now, activity) = (ContinuousClock.now, server.activity)
       report.draw(activity)
-      if let period = share.period, now - began >= period { return }
-      if activity.requests > 0 || activity.bytesReceived != last.bytesReceived { busy = now }
+      if let period = share.period, now - began >= period { return .time }
+      if activity.isVisited || activity.visits != last.visits { busy = now }
       last = activity
-      let hasVisit = report.hasReceived || activity.filesSent > 0
-      if share.endsAfterVisit, hasVisit, now - busy >= pause { return }
+      let hasVisit = report.hasVisitor || activity.filesSent > 0
+      if share.endsAfterVisit, hasVisit, now - busy >= pause { return .visit }
     }
+    return .signal
   }
 }

@@ -1,0 +1,60 @@
+import Blobs
+
+/// A server whose files may not be read tells its clients of them only whether a name is taken: not the size, the version or
+/// the time of a file, nor what is a file and what a folder.
+///
+/// Two things cannot be concealed. Bytes that are there already are received without an error, since a client that has lost
+/// the response to its upload sends it again; so whoever has a file finds out whether it is there. And an upload whose length
+/// differs is refused before its bytes come, since otherwise each file with a taken name would be sent in vain.
+extension FileStore {
+  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
+    if !conceals { return try openTarget(at: path, in: folder) }
+    do throws(ServerError) {
+      var state = try openTarget(at: path, in: folder)
+      state.isConcealed = true
+      state.item?.concealTime()
+      state.refusal = state.refusal.map { ServerError($0.status, "no file can be stored at \(path ?? folder)") }
+      return state
+    } catch {
+      throw error.concealed(at: path ?? folder)
+    }
+  }
+
+  package func publish(
+    _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
+  ) throws(ServerError) -> Publication {
+    if !conceals { return try publishOpenly(reception, record, isSaved: isSaved) }
+    do throws(ServerError) {
+      var publication = try publishOpenly(reception, record, isSaved: isSaved)
+      if publication.outcome == .same { publication.conceal() }
+      return publication
+    } catch {
+      throw error.concealed(at: record.target)
+    }
+  }
+
+  package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
+    if !conceals { return try removeOpenly(path, check) }
+    do throws(ServerError) {
+      try removeOpenly(path, check)
+    } catch {
+      // A folder, or something else that cannot be deleted, has the name.
+      throw [403, 409].contains(error.status) ? ServerError(404, "no file \(path)") : error
+    }
+  }
+}
+
+extension ServerError {
+  /// What a client is told that may not know what has the name.
+  func concealed(at path: ServedPath) -> ServerError {
+    // A symbolic link is refused with 403. 412 says that a version was asked for.
+    guard [403, 409, 412].contains(status) else { return self }
+    return ServerError(status == 412 ? 412 : 409, "the name of \(path) is taken, or that of one of its folders")
+  }
+}
+
+extension StoredItem {
+  /// RFC 9110 §13.1.4: `If-Unmodified-Since` is ignored if the resource has no modification date available. Nothing is lost
+  /// by it, because no file is replaced without `If-Match`.
+  fileprivate mutating func concealTime() { (modified, modifiedSeconds) = (.min, .min) }
+}

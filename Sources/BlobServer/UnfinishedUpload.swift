@@ -1,0 +1,70 @@
+import Blobs
+import Synchronization
+
+/// An upload that was not finished when the server ended.
+public struct UnfinishedUpload: Sendable, Hashable {
+  /// The path that the file was to get, below the served folder.
+  public let path: BytePath
+  /// The bytes that have arrived.
+  public let received: Int64
+  /// The length of the whole file in bytes; nil: it is not known.
+  public let length: Int64?
+  /// Whether the received bytes are kept, so that the upload goes on when the folder is served again. false: its protocol
+  /// has no way to go on, so the file must be sent from the beginning.
+  public let isKept: Bool
+}
+
+/// Notes uploads whose bytes are lost because the server ends.
+final class LostUploads: Sendable {
+  private struct State {
+    var isNoting = false
+    var uploads: [UnfinishedUpload] = []
+  }
+  private let state = Mutex(State())
+  private static let most = 10_000
+
+  /// Notes all uploads that fail from now on.
+  func begin() { state.withLock { $0.isNoting = true } }
+
+  func note(_ path: ServedPath, received: Int64, length: Int64?) {
+    state.withLock { state in
+      guard state.isNoting, state.uploads.count < Self.most else { return }
+      state.uploads.append(
+        UnfinishedUpload(path: BytePath(path.bytes), received: received, length: length, isKept: false))
+    }
+  }
+
+  var all: [UnfinishedUpload] { state.withLock { $0.uploads } }
+}
+
+extension FileStore {
+  package func unfinishedUploads(atMost most: Int) -> [UnfinishedUpload] {
+    guard let store, let names = try? store.names() else { return [] }
+    var found: [BytePath: UnfinishedUpload] = [:]
+    for name in names where found.count < most {
+      // A record that cannot be read is reported when the folder is served again.
+      guard let file = UploadFile(name), file.kind == .info, let saved = (try? load(file.id)) ?? nil,
+        !saved.isFinished, saved.record.parts == nil
+      else { continue }
+      let path = BytePath(path(of: saved.record).bytes)
+      let isPart = saved.record.isPart
+      // The parts of one file are one upload to whoever sends it.
+      let before = isPart ? found[path] : nil
+      found[path] = UnfinishedUpload(
+        path: path, received: saved.offset.addingClamped(before?.received ?? 0),
+        length: isPart ? nil : saved.record.length, isKept: true)
+    }
+    return found.values.sorted { $0.path < $1.path }
+  }
+
+  /// The path of the file that the upload, or its final upload, is to become.
+  private func path(of record: UploadRecord) -> ServedPath {
+    guard record.isPart else { return record.target }
+    if let final = claimant(of: record.id), let whole = (try? load(final)) ?? nil { return whole.record.target }
+    // A part usually names the file, although its own name is never published.
+    guard let values = try? Tus.metadata(record.metadata), let name = TusTarget.name(values) else {
+      return record.target
+    }
+    return (try? record.target.parent.appending(name)) ?? record.target
+  }
+}

@@ -1,0 +1,38 @@
+import Synchronization
+
+/// Bytes that a rate limiter has granted to one reader before it reads, so that its thread can do something else until they
+/// may pass.
+package final class RateGrant: Sendable {
+  private struct State {
+    /// 0: nothing is granted.
+    var count = 0
+    /// When the bytes may pass, in nanoseconds of the limiter's clock.
+    var turn: Int64 = 0
+  }
+  let limiter: RateLimiter
+  private let state = Mutex(State())
+
+  package init(_ limiter: RateLimiter) { self.limiter = limiter }
+
+  deinit { limiter.giveBack(state.withLock { $0.count }) }
+
+  /// The time until the reader's next read passes without waiting. Joins the limiter's queue if the reader has not done so
+  /// since its last read; `wanted` is the most that the next read will take.
+  package func timeLeft(upTo wanted: Int) -> Duration {
+    state.withLock { state in
+      if state.count == 0 { (state.count, state.turn) = limiter.reserve(upTo: wanted) }
+      return .nanoseconds(max(0, state.turn - limiter.now))
+    }
+  }
+
+  /// The granted bytes, which the caller now owns, `wanted` at most; nil: `timeLeft` was not called before.
+  func take(upTo wanted: Int) -> Int? {
+    state.withLock { state in
+      if state.count == 0 { return nil }
+      let count = min(state.count, wanted)
+      limiter.giveBack(state.count - count)
+      state.count = 0
+      return count
+    }
+  }
+}

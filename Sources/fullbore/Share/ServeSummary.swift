@@ -1,0 +1,60 @@
+import BlobServer
+import Blobs
+
+/// What `serve --share` says to a person when it has ended: why, and what becomes of the uploads that were not finished.
+struct ServeSummary {
+  let lines: [String]
+  /// More uploads than these are only counted.
+  private static let most = 20
+
+  init(_ reason: ServeEnd.Reason, _ unfinished: [UnfinishedUpload], expire: Duration) {
+    var lines: [String] = []
+    switch reason {
+    case .signal: break
+    case .time: lines.append("The time of --for is over.")
+    case .visit: lines.append("The visit is over, as --once wants it.")
+    }
+    let (kept, lost) = (unfinished.filter(\.isKept), unfinished.filter { !$0.isKept })
+    if !kept.isEmpty {
+      lines.append("\(Self.count(kept)) not finished:")
+      lines += Self.list(kept)
+      lines.append(
+        "What has arrived of \(kept.count == 1 ? "it" : "them") is kept for \(Self.text(expire)): serve this "
+          + "folder again, and whoever sends the same \(kept.count == 1 ? "file" : "files") again goes on there.")
+    }
+    if !lost.isEmpty {
+      lines.append("\(Self.count(lost)) cut, and must be sent from the beginning:")
+      lines += Self.list(lost)
+    }
+    self.lines = lines
+  }
+
+  private static func count(_ uploads: [UnfinishedUpload]) -> String {
+    "\(Quantity.plural(uploads.count, "upload")) \(uploads.count == 1 ? "was" : "were")"
+  }
+
+  private static func text(_ expire: Duration) -> String {
+    let hours = Int(clamping: expire.components.seconds / 3600)
+    return hours >= 48
+      ? Quantity.plural(hours / 24, "day") : hours > 0 ? Quantity.plural(hours, "hour") : Quantity.text(expire)
+  }
+
+  private static func list(_ uploads: [UnfinishedUpload]) -> [String] {
+    let lines = uploads.prefix(most).map { upload in
+      let whole = upload.length.map { " of \(Quantity.text(bytes: $0))" } ?? ""
+      return "  \(shown(upload.path))  \(Quantity.text(bytes: upload.received))\(whole)"
+    }
+    return lines + (uploads.count > most ? ["  and \(uploads.count - most) more"] : [])
+  }
+}
+
+extension JSONLine {
+  /// What is said of an unfinished upload, to programs.
+  init(unfinished upload: UnfinishedUpload) {
+    self.init("unfinished")
+    add(path: upload.path)
+    add("received", upload.received)
+    if let length = upload.length { add("length", length) }
+    add("kept", upload.isKept)
+  }
+}
