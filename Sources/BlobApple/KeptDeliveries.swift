@@ -17,8 +17,9 @@ final class KeptDeliveries: Sendable {
   private static let most = 32
   /// The ticks for which a delivery may wait for its first byte before the kept ones are released.
   static let patience = 10
-  /// The ticks after which a delivery without a sign is given up.
-  static let mostSilence = 120
+  /// The ticks after which a delivery without a sign is given up. A download from iCloud may show its progress seldom, and one
+  /// that is given up may begin anew.
+  private let mostSilence: Int
   /// The ticks for which a delivery is kept.
   static let mostAge = 60
 
@@ -88,7 +89,9 @@ final class KeptDeliveries: Sendable {
   private let interval: Duration
 
   /// `interval` is that of the ticks.
-  init(interval: Duration = .seconds(1)) { self.interval = interval }
+  init(interval: Duration = .seconds(1), mostSilence: Int = 1800) {
+    (self.interval, self.mostSilence) = (interval, mostSilence)
+  }
 
   /// Releases all kept deliveries whenever a thread has waited for the first byte of this one for `patience` ticks, and the
   /// system has given no sign that it works on it. Gives this one up after `mostSilence` such ticks, also later.
@@ -117,7 +120,7 @@ final class KeptDeliveries: Sendable {
     let (released, silent, goesOn) = state.withLock { state in
       state.watched = state.watched.compactMap { $0.ticked() }
       let isStarved = state.watched.contains { $0.isStarved }
-      let silent = state.watched.filter { $0.silence >= Self.mostSilence }
+      let silent = state.watched.filter { $0.silence >= mostSilence }
       for index in state.kept.indices { state.kept[index].age += 1 }
       let released = state.take { isStarved || $0.age >= Self.mostAge }
       let pulses = released.map { ObjectIdentifier($0.delivery.pulse) }

@@ -59,8 +59,6 @@ final class DeliveryInput: Sendable {
   private let pipe: BlobPipe
   private let start: Monitor<DeliveryStart>
   private let name: String
-  /// The thread that is calling `ByteDelivery.start`; nil: that has returned, or was not called yet.
-  private let starter = Mutex<pthread_t?>(nil)
 
   init(_ pipe: BlobPipe, _ start: Monitor<DeliveryStart>, name: String) {
     self.pipe = pipe
@@ -72,14 +70,12 @@ final class DeliveryInput: Sendable {
 
   /// Calls `ByteDelivery.start` on this thread, and gives `stop` what stops the delivery.
   func start(_ delivery: any ByteDelivery, _ stop: DeliveryStop) {
-    starter.withLock { $0 = pthread_self() }
     stop.set(
       delivery.start {
         self.receive($0)
       } end: {
         self.end($0)
       })
-    starter.withLock { $0 = nil }
     start.update { $0.isUnderWay = true }
   }
 
@@ -87,9 +83,6 @@ final class DeliveryInput: Sendable {
   func receive(_ piece: UnsafeRawBufferPointer) -> Bool {
     pulse.signs.add(1, ordering: .relaxed)
     if !piece.isEmpty { pulse.hasBegun.store(true, ordering: .relaxed) }
-    // The system may deliver on the thread that starts the delivery, which then returns only at the end.
-    let isStarter = starter.withLock { starter in starter.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
-    if isStarter { start.update { $0.isUnderWay = true } }
     let wanted = start.update { $0.skip(piece) }
     do throws(BlobError) {
       try pipe.write(wanted)
@@ -161,6 +154,8 @@ struct DeliveryStart {
 
   /// Counts the next piece, and returns its bytes from the offset on.
   mutating func skip(_ piece: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    // The call that starts the delivery may return only at the end.
+    if !piece.isEmpty { isUnderWay = true }
     guard case .skipping(let left) = position else { return piece }
     let dropped = Int(min(left, Int64(piece.count)))
     position = left > Int64(dropped) ? .skipping(left - Int64(dropped)) : .reached

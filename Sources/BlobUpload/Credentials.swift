@@ -10,6 +10,8 @@ final class Credentials: Sendable {
   /// Reads the fields again from their files, on a thread that may block. It returns nil if a file cannot be read. nil: the
   /// fields come from no file.
   let reread: (@Sendable () -> HTTPHeaders?)?
+  /// Held while the fields are read again.
+  private let turn = Mutex(())
   private let latest: Mutex<(fields: HTTPHeaders, before: HTTPHeaders)>
   private let count = Atomic(0)
 
@@ -36,13 +38,18 @@ final class Credentials: Sendable {
   }
 
   /// Returns whether there are newer fields than those of `version`, which the server has refused. It reads them again
-  /// unless another request has done so. Credentials of another user are ignored, since they may lead to other files.
+  /// unless another request has done so meanwhile: a token that is renewed by two at once may be valid for neither.
+  /// Credentials of another user are ignored, since they may lead to other files.
   func areRenewed(since version: Int) async -> Bool {
     if self.version != version { return true }
     guard let reread else { return false }
-    let found = await Self.threads.runUntilCancelled { _ in reread() } ?? nil
-    return latest.withLock { latest in
-      if self.version != version { return true }
+    return await Self.threads.runUntilCancelled { [self] _ in
+      turn.withLock { _ in self.version != version || replace(by: reread(), version) }
+    } ?? (self.version != version)
+  }
+
+  private func replace(by found: HTTPHeaders?, _ version: Int) -> Bool {
+    latest.withLock { latest in
       guard let found,
         !found.fields.elementsEqual(latest.fields.fields, by: { $0.name == $1.name && $0.value == $1.value }),
         UploadDestination.account(of: found) == UploadDestination.account(of: given)

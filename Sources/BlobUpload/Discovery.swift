@@ -8,7 +8,7 @@ extension UploadDestination {
   /// - `speaking`: the protocol, for example `Tus()`; a `NegotiatedProtocol` asks the server which one it speaks.
   /// - `headers`: credentials and further fields of each request. They go to the endpoint's origin only.
   /// - `rereading`: called when the server has refused the credentials, for renewed `headers`, for example with a new token
-  ///   of the same user, on a thread that may block. nil, also as its result: the refusal is an error.
+  ///   of the same user, on one thread at a time, which may block. nil, also as its result: the refusal is an error.
   /// - `retry`: how often to try again if no response arrives, or if the server is unavailable, then after the delay that
   ///   it asks for. nil: twice, as long as failures come within 10 s.
   /// - `retrying`: called with the error and the delay until the next try. On any thread; must be short.

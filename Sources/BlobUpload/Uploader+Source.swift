@@ -56,11 +56,14 @@ extension UploadQueue {
     let feed = Feed([item])
     var queue = self
     queue.jobs = 1
-    try await queue.run({ feed.next() }, outcome)
+    var ended: UploadError?
+    do { try await queue.run({ feed.next() }, outcome) } catch { ended = error }
+    // The journal does not know what has become of the item. Any other error may be that of an earlier one.
+    if let ended, ended.side == .journal { throw ended }
     switch outcome.value {
     case .sent(let result, _): return result
     case .doneBefore: return nil
-    case nil: throw UploadError(.giveUp, .cancelled, "\(item.target.path): interrupted")
+    case nil: throw ended ?? UploadError(.giveUp, .cancelled, "\(item.target.path): interrupted")
     case .busy(let pid):
       throw UploadError(.retry(after: .seconds(1)), .file, "\(item.target.path): process \(pid) is sending it just now")
     case .failed(let error): throw error

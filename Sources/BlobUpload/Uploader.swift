@@ -155,7 +155,7 @@ public struct UploadDestination: Sendable {
   /// Creates a destination without asking the server. `discover` asks it.
   ///
   /// `rereading`: called when the server has refused the credentials, for renewed `headers`, for example with a new token
-  /// of the same user, on a thread that may block. nil, also as its result: the refusal is an error.
+  /// of the same user, on one thread at a time, which may block. nil, also as its result: the refusal is an error.
   public init(
     endpoint: HTTPURL, uploadProtocol: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:],
     rereading: (@Sendable () -> HTTPHeaders?)? = nil

@@ -13,6 +13,8 @@ final class FakeDelivery: ByteDelivery {
     var pieces = 0
     /// Of the deliveries that were begun, those that were stopped.
     var stopped: Set<Int> = []
+    /// Deliveries whose receiver has everything.
+    var ended: Set<Int> = []
     var begun = 0
     var receive: (@Sendable (UnsafeRawBufferPointer) -> Bool)?
     var end: (@Sendable (BlobError?) -> Void)?
@@ -32,14 +34,22 @@ final class FakeDelivery: ByteDelivery {
   let givesUp: Bool
   /// Is edited between the look at it and the start of its delivery.
   let isEditedAtStart: Bool
-  /// Delivers on the thread that starts it, and returns from `start` when the receiver has everything.
-  let deliversInStart: Bool
+  /// How `start` behaves.
+  enum Start: Sendable {
+    /// It returns at once, and another thread delivers.
+    case returns
+    /// It delivers itself, and returns when the receiver has everything.
+    case delivers
+    /// Another thread delivers, and it returns when the receiver has everything.
+    case waits
+  }
+  let manner: Start
   let state: Mutex<State>
 
   init(
     _ pattern: PatternSource, pieceSize: Int = 64 << 10, told length: Int64? = nil, isStalled: Bool = false,
     stallsAt stall: Int64 = .max, givesUp: Bool = false, isEditedAtStart: Bool = false,
-    deliversInStart: Bool = false, failure: (at: Int64, error: BlobError)? = nil
+    manner: Start = .returns, failure: (at: Int64, error: BlobError)? = nil
   ) {
     self.pattern = pattern
     self.pieceSize = pieceSize
@@ -48,7 +58,7 @@ final class FakeDelivery: ByteDelivery {
     self.stall = stall
     self.givesUp = givesUp
     self.isEditedAtStart = isEditedAtStart
-    self.deliversInStart = deliversInStart
+    self.manner = manner
     state = Mutex(State(info: BlobInfo(length: length, validator: Validator(version: "1"))))
   }
 
@@ -72,10 +82,14 @@ final class FakeDelivery: ByteDelivery {
       if !givesUp { (state.receive, state.end) = (receive, end) }
       return state.begun
     }
-    if deliversInStart {
+    if manner == .delivers {
       deliver(number, receive, end)
     } else if !isStalled, !givesUp {
-      SystemThread.start("delivery") { [self] in deliver(number, receive, end) }
+      SystemThread.start("delivery") { [self] in
+        deliver(number, receive, end)
+        state.withLock { _ = $0.ended.insert(number) }
+      }
+      while manner == .waits, state.withLock({ !$0.ended.contains(number) }) { usleep(1000) }
     }
     return { [self] in
       state.withLock { _ = $0.stopped.insert(number) }

@@ -9,11 +9,12 @@ import Testing
 /// Deliveries that block the thread that starts them, or bring nothing for long.
 @Suite(.timeLimit(.minutes(2))) struct StalledDeliveryTests {
   /// Photos in iCloud were reported for which `requestData` calls its handlers before it returns.
-  @Test func aDeliveryThatCallsBackBeforeItHasStartedIsRead() async throws {
+  @Test(arguments: [FakeDelivery.Start.delivers, .waits])
+  func aDeliveryThatCallsBackBeforeItHasStartedIsRead(_ start: FakeDelivery.Start) async throws {
     let pattern = PatternSource(length: 4 << 20, seed: 3)
     let bytes = try await onThread {
       let source = DeliveredSource(
-        FakeDelivery(pattern, deliversInStart: true), name: "a film", capacity: 64 << 10, KeptDeliveries())
+        FakeDelivery(pattern, manner: start), name: "a film", capacity: 64 << 10, KeptDeliveries())
       let reader = try source.open(at: 0, Cancellation())
       let bytes = try all(of: reader)
       try reader.finish()
@@ -23,7 +24,7 @@ import Testing
   }
 
   @Test func aReaderStopsADeliveryThatHasNotStarted() async throws {
-    let delivery = FakeDelivery(PatternSource(length: 1 << 40), deliversInStart: true)
+    let delivery = FakeDelivery(PatternSource(length: 1 << 40), manner: .delivers)
     _ = try await onThread {
       let source = DeliveredSource(delivery, name: "a film", capacity: 64 << 10, KeptDeliveries())
       let reader = try source.open(at: 100, Cancellation())

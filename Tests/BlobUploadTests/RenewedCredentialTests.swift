@@ -2,6 +2,7 @@ import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Platform
 import Synchronization
 import TestSupport
 import Testing
@@ -46,6 +47,26 @@ import Testing
         }
       }
     }
+  }
+
+  /// A token that is renewed by a token of its own is worth nothing once two have renewed it.
+  @Test func requestsThatAreRefusedAtOnceRenewOnce() async {
+    let calls = Mutex((now: 0, most: 0, all: 0))
+    let credentials = Credentials(["Authorization": "Bearer first-token"]) {
+      let number = calls.withLock { calls in
+        (calls.now, calls.all) = (calls.now + 1, calls.all + 1)
+        calls.most = max(calls.most, calls.now)
+        return calls.all
+      }
+      usleep(50_000)
+      calls.withLock { $0.now -= 1 }
+      return ["Authorization": "Bearer token-\(number)"]
+    }
+    await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<20 { group.addTask { await credentials.areRenewed(since: 0) } }
+      for await isRenewed in group { #expect(isRenewed) }
+    }
+    #expect(calls.withLock { $0.most == 1 && $0.all == 1 } && credentials.version == 1)
   }
 
   private func uploader(_ fixture: ProtocolFixture, _ peer: any ProtocolPeer, _ token: Token) async throws -> Uploader {

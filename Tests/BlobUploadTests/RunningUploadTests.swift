@@ -39,6 +39,29 @@ import Testing
     await uploader.journal?.close()
   }
 
+  /// The server refuses one file before it has stored any in this run. That is no answer to the others.
+  @Test func theRefusalOfOneUploadIsNotThatOfAnother() async throws {
+    let folder = try ScratchFolder()
+    let script = Script { _, request throws(TransportError) in
+      if request.url.text.hasSuffix("refused") { return .status(request.method == "HEAD" ? 404 : 403) }
+      return request.method == "HEAD" ? .status(200, ["Content-Length": "1000"]) : .status(201)
+    }
+    func uploader() async throws -> Uploader {
+      Uploader(
+        UploadDestination(endpoint: host, uploadProtocol: PlainPut(), limits: PlainPut().limits), transport: script,
+        journal: try await Journal(at: folder.path.appending("journal")))
+    }
+    let source = PatternSource(length: 1000)
+    let first = try await uploader()
+    #expect(try await first.upload(source, as: "sent before") != nil)
+    await first.journal?.close()
+    let second = try await uploader()
+    let error = await #expect(throws: UploadError.self) { try await second.upload(source, as: "refused") }
+    #expect(error?.status == 403)
+    #expect(try await second.upload(source, as: "sent before") == nil)
+    await second.journal?.close()
+  }
+
   @Test(.timeLimit(.minutes(1))) func whatWasCancelledGoesOnWhereItWas() async throws {
     let (peer, folder) = (try ServedFolder(), try ScratchFolder())
     let source = PatternSource(length: Self.length)

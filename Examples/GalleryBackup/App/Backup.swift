@@ -56,15 +56,16 @@ final class Backup: Sendable {
   /// to do if the user has not allowed access to the library.
   private func forEach(_ assets: [String]?, _ upload: (PhotoGallery.Item) async throws -> Void) async throws -> String {
     _ = await PHPhotoLibrary.requestAuthorization(for: .readWrite)
-    var failures: [String] = []
+    var (count, failures): (Int, [String]) = (0, [])
     for try await item in PhotoGallery.items(assets: assets) {
       do {
         try await upload(item)
+        count += 1
       } catch let error as UploadError where error.side == .source || error.side == .file {
         // The other photos can still be uploaded; the next call tries this one again.
         failures.append(error.message)
       }
     }
-    return failures.first.map { "\(failures.count) photos failed: \($0)" } ?? "Done"
+    return failures.first.map { "\(failures.count) photos failed: \($0)" } ?? "Done: \(count) files"
   }
 }

@@ -77,6 +77,6 @@ final class BackupViewController: UIViewController {
 extension BackupViewController: PHPickerViewControllerDelegate {
   func picker(_ picker: PHPickerViewController, didFinishPicking results: [PHPickerResult]) {
     picker.dismiss(animated: true)
-    uploadInFront(results.compactMap(\.assetIdentifier))
+    if !results.isEmpty { uploadInFront(results.compactMap(\.assetIdentifier)) }
   }
 }

@@ -20,14 +20,17 @@
     /// - `overwrite`: files with other bytes at the destination are replaced.
     /// - `configure`: sets options of the session, for example `allowsCellularAccess` or `isDiscretionary`.
     /// - `reopening`: the source of an upload that an earlier launch has begun, by its identity; nil: it cannot be
-    ///   opened now, and the upload waits until it is added again. The path of an app's container may change with an
+    ///   opened now, and the upload waits until it is added again. When not given, it opens what `PhotoGallery` has listed, and
+    ///   files. The path of an app's container may change with an
     ///   update, so give identities of your own where that matters. Called on any thread; must not block.
     /// - Throws if the protocol cannot go on at any byte.
     public convenience init(
       identifier: String, to destination: UploadDestination, journal: Journal, spool: BytePath,
       spoolBytes: Int64 = BackgroundUploader.usualSpool, overwrite: Bool = false,
       configure: (URLSessionConfiguration) -> Void = { _ in },
-      reopening: @escaping @Sendable (BytePath) -> (any BlobSource)? = { $0.isAbsolute ? FileSource($0) : nil }
+      reopening: @escaping @Sendable (BytePath) -> (any BlobSource)? = {
+        PhotoAssetSource(identity: $0) ?? ($0.isAbsolute ? FileSource($0) : nil)
+      }
     ) throws(UploadError) {
       try self.init(
         identifier, destination, journal: journal, tasks: URLSessionTasks(identifier, spool: spool, configure),

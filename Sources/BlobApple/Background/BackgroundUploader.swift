@@ -25,6 +25,8 @@ public final class BackgroundUploader: Sendable {
   private static let mostAtOnce: Int64 = 32
   /// How often an upload begins anew in one process because its source was edited meanwhile.
   private static let mostEdits = 8
+  /// How often renewed credentials end a pause.
+  private static let mostRenewals = 3
 
   /// Identifies the background session.
   public let identifier: String
@@ -190,9 +192,8 @@ public final class BackgroundUploader: Sendable {
 
   /// Uploads a source, anew if it is edited meanwhile, and again after a pause while the server refuses the credentials.
   private func turns(_ added: AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
-    var (edits, refusals) = (0, 0)
+    var (edits, refusals, renewals) = (0, 0, 0)
     while true {
-      let credentials = destination.credentialsVersion
       let end = await upload(added, key, id)
       if end.saysChanged, edits < Self.mostEdits {
         // The next turn uploads the present version. Pieces of the old one are of no use.
@@ -203,7 +204,8 @@ public final class BackgroundUploader: Sendable {
         let pause = settings.refusalPause(after: refusals)
         refusals += 1
         board.change(key) { $0.state = .waiting(error, pause) }
-        await waitForCredentials(since: credentials, atMost: pause)
+        // New credentials that are refused all the same may be refused for ever.
+        if await areRenewed(within: pause, asking: renewals < Self.mostRenewals) { renewals += 1 }
         if Task.isCancelled { return .cancelled }
         board.change(key) { $0.state = .uploading }
       } else {
@@ -212,16 +214,19 @@ public final class BackgroundUploader: Sendable {
     }
   }
 
-  /// Waits until the credentials were renewed. Nothing is with the system meanwhile, so the app is not kept awake.
-  private func waitForCredentials(since version: Int, atMost pause: Duration) async {
+  /// Waits until the credentials were renewed, and returns whether they were. Nothing is with the system meanwhile, so the app
+  /// is not kept awake.
+  private func areRenewed(within pause: Duration, asking: Bool) async -> Bool {
+    let version = destination.credentialsVersion
     service.wakeUp.leave()
     defer { service.wakeUp.enter() }
     let end = ContinuousClock.now + pause
     while !Task.isCancelled, case let rest = ContinuousClock.now.duration(to: end), rest > .zero {
       // The loop's condition finds out whether the task was cancelled.
-      try? await Task.sleep(for: min(rest, settings.renewalInterval))
-      if await destination.areCredentialsRenewed(since: version) { return }
+      try? await Task.sleep(for: asking ? min(rest, settings.renewalInterval) : rest)
+      if asking, await destination.areCredentialsRenewed(since: version) { return true }
     }
+    return false
   }
 
   private func upload(_ added: AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {

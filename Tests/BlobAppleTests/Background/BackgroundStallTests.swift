@@ -15,7 +15,7 @@ import Testing
       settings.retry = RetryPolicy(first: .milliseconds(2), longest: .seconds(1), outage: .seconds(100))
     }
     let app = try await phone.launch()
-    let deliveries = KeptDeliveries(interval: .milliseconds(2))
+    let deliveries = KeptDeliveries(interval: .milliseconds(2), mostSilence: 120)
     for number in 0..<6 {
       let photo = FakeDelivery(PatternSource(length: 100_000), isStalled: number < 4, stallsAt: number < 4 ? 0 : 40_000)
       try await app.add(DeliveredSource(photo, name: "photo \(number)", deliveries), as: BytePath("\(number).heic"))
