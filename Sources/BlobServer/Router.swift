@@ -168,8 +168,13 @@ struct RequestTarget: Sendable {
   var asksForArchive: Bool { query.split(separator: UInt8(ascii: "&")).contains { $0.starts(with: "archive=".utf8) } }
 
   /// Whether the query asks for the preview of a picture.
-  var asksForThumbnail: Bool {
-    query.split(separator: UInt8(ascii: "&")).contains { $0.elementsEqual("thumbnail".utf8) }
+  var asksForThumbnail: Bool { asks(for: "thumbnail") }
+
+  /// Whether the query asks for a file to be saved and not shown.
+  var asksForDownload: Bool { asks(for: "download") }
+
+  private func asks(for word: String) -> Bool {
+    query.split(separator: UInt8(ascii: "&")).contains { $0.elementsEqual(word.utf8) }
   }
 
   /// The id part of an upload's URL, `/.fullbore-upload/ID`; it is not validated. nil for other targets.

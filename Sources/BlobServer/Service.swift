@@ -18,6 +18,8 @@ final class Service: Sendable {
   /// Limits the archives that are made or sent, and their lists in bytes.
   let archives = Allowance(32)
   let archiveBytes = Allowance(64 << 20)
+  /// Held while files are read whose checksums a range needs, which may take long: other archives need the other thread.
+  let archiveReading = Allowance(1)
   let archiveSums = ArchiveSums()
   /// Limits what is kept of all forms until their responses have been sent, in bytes.
   let formBytes = Allowance(64 << 20)

@@ -6,6 +6,17 @@ import Testing
 
 @testable import BlobServer
 
+/// A browser that makes the name of the address and the type itself saves a `.JPG` as `.jpeg`.
+@Test func aDownloadKeepsItsName() throws {
+  let server = try TestServer()
+  server.folder.write("IMG \"1\" ä.JPG", [1])
+  let answer = try server.ask("GET", "/IMG%20%221%22%20%C3%A4.JPG?download")
+  #expect(
+    answer["Content-Disposition"]
+      == "attachment; filename=\"IMG _1_ __.JPG\"; filename*=UTF-8''IMG%20%221%22%20%C3%A4.JPG")
+  #expect(try server.ask("GET", "/IMG%20%221%22%20%C3%A4.JPG")["Content-Disposition"] == nil)
+}
+
 struct GetTests {
   @Test func aFileIsServedAsWhatItIs() throws {
     let server = try TestServer()
@@ -23,7 +34,7 @@ struct GetTests {
     #expect(answer["Last-Modified"]?.hasSuffix(" GMT") == true)
     let page = try server.ask("GET", "/page.html?x=1")
     #expect(page["Content-Type"] == "application/octet-stream")
-    #expect(page["Content-Disposition"] == "attachment")
+    #expect(page["Content-Disposition"] == "attachment; filename=\"page.html\"; filename*=UTF-8''page.html")
   }
 
   #if os(Linux)

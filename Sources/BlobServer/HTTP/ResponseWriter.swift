@@ -58,7 +58,7 @@ struct ResponseWriter {
     _ item: OpenItem, _ range: Range<Int64>, through room: UnsafeMutableRawBufferPointer
   ) -> Outcome {
     var rest = range
-    let pause = rest.lowerBound + Self.mostAtOnce
+    let pause = rest.lowerBound.addingClamped(Self.mostAtOnce)
     while !rest.isEmpty, rest.lowerBound < pause {
       let count = Int(min(Int64(rest.count), Self.mostAtOnce))
       // If the file was truncated, the promised length cannot be delivered.

@@ -43,12 +43,12 @@ enum ArchiveRoutes {
       headers["Content-Type"] = format.mediaType
       headers["X-Content-Type-Options"] = "nosniff"
       headers["Content-Security-Policy"] = "sandbox"
-      headers["Content-Disposition"] = disposition("\(name).\(format.rawValue)")
+      headers["Content-Disposition"] = attachment(Array("\(name).\(format.rawValue)".utf8))
       switch GetRoutes.range(call, length: archive.length, etag: archive.etag, modified: nil) {
       case .whole: reply = Reply(200, headers, body: .archive(part))
       case .part(let range):
         part.range = range
-        try readMissingSums(&part, isWanted)
+        try readMissingSums(&part, service, isWanted)
         headers["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(archive.length)"
         reply = Reply(206, headers, body: .archive(part))
       case .unsatisfiable:
@@ -61,10 +61,16 @@ enum ArchiveRoutes {
   }
 
   /// Reads the files whose checksums are in the range, and whose bytes are not.
-  private static func readMissingSums(_ part: inout Archive.Part, _ isWanted: () -> Bool) throws(ServerError) {
+  private static func readMissingSums(
+    _ part: inout Archive.Part, _ service: Service, _ isWanted: () -> Bool
+  ) throws(ServerError) {
+    let missing = part.archive.entriesWithSums(in: part.range).filter { [part] in part.sums[$0] == nil }
+    if missing.isEmpty { return }
+    guard let turn = service.archiveReading.take() else { throw tooMany }
+    defer { withExtendedLifetime(turn) {} }
     let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
     defer { room.deallocate() }
-    for index in part.archive.entriesWithSums(in: part.range) where part.sums[index] == nil {
+    for index in missing {
       var file = try ArchivedFile(part, index)
       while file.rest > 0 {
         if part.store.isInterrupted { throw ServerError(503, "the server is stopping") }
@@ -76,15 +82,16 @@ enum ArchiveRoutes {
     }
   }
 
-  /// RFC 6266 §4. Old programs take the first name, which is ASCII.
-  private static func disposition(_ name: String) -> String {
-    let ascii = String(name.unicodeScalars.map { $0.isASCII ? Character($0) : "_" })
-    return "attachment; filename=\"\(ascii)\"; filename*=UTF-8''\(HTTPURL.encode(Array(name.utf8)))"
-  }
-
   private static var tooMany: ServerError {
     var error = ServerError(503, "too many clients fetch archives; try again in a moment")
     error.headers["Retry-After"] = "5"
     return error
   }
+}
+
+/// The value of `Content-Disposition` that saves a file under its name. Old programs take the first one, which is ASCII.
+/// RFC 6266 §4.
+func attachment(_ name: [UInt8]) -> String {
+  let ascii = name.map { 0x20...0x7E ~= $0 && !"\"\\%".utf8.contains($0) ? $0 : UInt8(ascii: "_") }
+  return "attachment; filename=\"\(String(decoding: ascii, as: UTF8.self))\"; filename*=UTF-8''\(HTTPURL.encode(name))"
 }

@@ -64,7 +64,7 @@ enum GetRoutes {
     headers["Content-Type"] = type.text
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Content-Security-Policy"] = "sandbox"
-    if !type.isShown { headers["Content-Disposition"] = "attachment" }
+    if !type.isShown || call.target.asksForDownload { headers["Content-Disposition"] = attachment(path.name.bytes) }
     switch range(call, length: item.length, etag: item.etag, modified: modified) {
     case .whole:
       return Reply(200, headers, body: .file(file, 0..<item.length))

@@ -52,7 +52,10 @@ extension FileStore {
 }
 
 extension FileStore {
-  package var problem: String? {
+  /// Does not tell where the folder is, because whoever asks for `/healthz` may read it.
+  package var problem: String? { foundProblem.map { $0.replacing("\(path)", with: "the served folder") } }
+
+  private var foundProblem: String? {
     if let trouble = trouble.withLock({ $0 }) { return trouble }
     guard let store else { return nil }  // a read-only server does not write
     for folder in [root, store] {

@@ -100,6 +100,7 @@ export class Folder {
     row.link.classList.toggle("folder", isFolder);
     if (!isFolder) row.link.target = "_blank";
     row.get.href = row.link.href + (row.link.search ? "&" : "?") + "download";
+    row.get.download = name;
     row.get.ariaLabel = `${text("download")}: ${name}`;
     const isShown = /\.(jpe?g|png|gif|webp|avif)$/i.test(name) && entry.size <= 1 << 20;
     // A photo without a preview may be small enough to be shown itself.

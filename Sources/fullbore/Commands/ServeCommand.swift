@@ -11,7 +11,7 @@ struct ServeCommand: Command {
     options: ShareOptions.declared + [
       .value(
         "listen", "ADDRESS:PORT",
-        "127.0.0.1:8080 when not given; with --share 0.0.0.0 and the first free port from 8080 to 8099; port 0 picks a free one"
+        "127.0.0.1:8080 when not given, with --share 0.0.0.0:8080 to 8099; port 0 picks a free one"
       ),
       .value(
         "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
@@ -216,7 +216,8 @@ struct ServeCommand: Command {
 
         """)
     }
-    Console.error.write("Receiving into \(shown(options.folder)). Ctrl-C ends it.\n")
+    let what = options.isReadOnly ? "Giving the files of" : "Receiving into"
+    Console.error.write("\(what) \(shown(options.folder)). Ctrl-C ends it.\n")
   }
 
   private static func folder(_ path: BytePath) throws(UsageError) -> BytePath {
