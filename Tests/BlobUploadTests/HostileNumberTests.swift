@@ -73,6 +73,18 @@ import Testing
     if seconds == "+5" { #expect(clock.waits[0] < .seconds(1)) }
   }
 
+  /// A date counts by the server's clock, which may differ from ours by years.
+  @Test(arguments: [
+    "Sun, 06 Nov 1994 08:49:47 GMT", "Sunday, 06-Nov-94 08:49:47 GMT", "Sun Nov  6 08:49:47 1994",
+  ]) func aServersRetryAfterMayBeADate(_ date: String) async {
+    let clock = LeapingClock()
+    let full: HTTPHeaders = ["Retry-After": date, "Date": "Sun, 06 Nov 1994 08:49:37 GMT"]
+    let past: HTTPHeaders = ["Retry-After": date]
+    let script = Script(.status(503, full), .status(503, past), .status(201))
+    #expect(await uploader(PlainPut(), script, clock: clock).failure() == nil)
+    #expect(clock.waits == [.seconds(10), .zero])
+  }
+
   @Test(arguments: numbers, ["tus", "resumable"])
   func anOffsetOrALengthMayBeAnyNumber(_ number: String, _ name: String) async throws {
     let uploadProtocol: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()

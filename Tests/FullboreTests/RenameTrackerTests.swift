@@ -77,7 +77,8 @@ import Testing
     let promised = RenameTracker([], TreeOptions())
     let volume = FileVolume(keepsNumbers: true)
     func item(_ number: UInt64, _ name: BytePath) -> TreeItem {
-      let stamp = FileStamp(device: 1, inode: number, size: 1, modified: 1, changed: 1, volume: volume)
+      var stamp = FileStamp(device: 1, inode: number, size: 1, modified: 1, changed: 1)
+      stamp.volume = volume
       return TreeItem(path: name, relative: name, stamp: stamp, isOnlyName: true)
     }
     for number in 0..<10_000 { #expect(promised.take(item(UInt64(number), BytePath("/nowhere/\(number)")))) }

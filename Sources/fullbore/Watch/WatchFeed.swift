@@ -23,8 +23,7 @@ actor WatchFeed {
   private var toldOfEdit = RememberedFiles()
   /// Files for which it was reported that their names are those of unfinished files.
   private var toldOfUnfinished = RememberedFiles()
-  /// Device and inode of each source; empty while it is missing.
-  private var roots: [WatchedRoot]
+  private var roots: WatchedRoots
   private var walk: Walk?
   private var foldersToCome: [WatchedFolders.Place] = []
   private var hasListed = false
@@ -32,7 +31,6 @@ actor WatchFeed {
   private var hasToldLimit = false
   /// When to walk everything again; nil: only when there is a reason.
   private var walkDue: ContinuousClock.Instant? = .now
-  private var rootsDue = ContinuousClock.now
 
   private struct Walk {
     let tree: FileTree
@@ -43,7 +41,6 @@ actor WatchFeed {
   }
 
   private static let mostFoldersToCome = 4096
-  private static let rootsInterval = Duration.seconds(2)
   /// The interval of complete walks if not every folder and link can be watched.
   private let walkInterval: Duration
 
@@ -55,7 +52,7 @@ actor WatchFeed {
     self.walkInterval = options.rescan ?? walkInterval
     kernel = try FolderEvents()
     folders = WatchedFolders(kernel, roots: options.push.sources.map { $0.absolute() })
-    roots = options.push.sources.map { WatchedRoot($0.absolute()) }
+    roots = WatchedRoots(options.push.sources)
     settling = Settling(rest: options.settle)
     self.options = options
     self.report = report
@@ -99,7 +96,7 @@ actor WatchFeed {
   }
 
   private var timeToWait: Duration {
-    let dates = [settling.next, links.next, walkDue, rootsDue].compactMap { $0 }
+    let dates = [settling.next, links.next, walkDue, roots.due].compactMap { $0 }
     return max(.zero, ContinuousClock.now.duration(to: dates.min()!))
   }
 }
@@ -113,7 +110,7 @@ extension WatchFeed {
     }
     if notice.kind == .ended { return folders.forget(notice.watch) }
     guard let folder = folders.place(of: notice.watch) else { return }
-    if notice.kind == .moved { return noteAbsence(of: folder.path, isCertain: true) }
+    if notice.kind == .moved { return roots.noteMove(of: folder.path) }
     if notice.name.isEmpty { return }
     let path = folder.path.appending(notice.name)
     let relative = folder.relative.appending(notice.name)
@@ -157,7 +154,7 @@ extension WatchFeed {
     links.note(path, as: relative)
     if links.isIncomplete { noteRefused() }
     var status = stat()
-    guard path.status(&status) == 0 else { return noteAbsence(of: path) }
+    guard path.status(&status) == 0 else { return roots.noteAbsence(of: path) }
     // The object is a folder or a pipe.
     guard status.st_mode & S_IFMT == S_IFREG else { return }
     if !settling.note(path, as: relative, FileStamp(status, at: path), notices, after: wait, at: .now) {
@@ -171,27 +168,15 @@ extension WatchFeed {
     walkDue = min(walkDue ?? .now + wait, .now + wait)
   }
 
-  /// Something was not found that was there before. A source that is away for a moment, and not only that file, is walked
-  /// again when it is back: what has changed in the meantime was not reported. `isCertain`: a folder was moved, which
-  /// matters if it is a source.
-  private func noteAbsence(of path: BytePath, isCertain: Bool = false) {
-    for index in roots.indices where path == roots[index].path || !isCertain && roots[index].contains(path) {
-      roots[index].noteAbsence(isCertain: isCertain)
-      rootsDue = .now
-    }
-  }
-
   /// Detects sources that were removed, returned or replaced.
   private func checkRoots() {
-    if ContinuousClock.now < rootsDue { return }
-    rootsDue = .now + Self.rootsInterval
-    for index in roots.indices where roots[index].hasChanged() {
-      folders.remove(roots[index].path)
-      if roots[index].isThere {
-        report.notice("\(roots[index].path) is there")
+    for root in roots.takeChanged() {
+      folders.remove(root.path)
+      if root.isThere {
+        report.notice("\(root.path) is there")
         walkDue = .now
       } else {
-        report.notice("\(roots[index].path) is gone: waiting until it is there again")
+        report.notice("\(root.path) is gone: waiting until it is there again")
       }
     }
   }
@@ -205,7 +190,7 @@ extension WatchFeed {
       var status = stat()
       let isThere = path.status(&status) == 0
       guard isThere, status.st_mode & S_IFMT == S_IFREG else {
-        if !isThere { noteAbsence(of: path) }
+        if !isThere { roots.noteAbsence(of: path) }
         settling.drop(path)
         continue
       }
@@ -238,8 +223,7 @@ extension WatchFeed {
       walkDue = nil
       foldersToCome = []
       links.beginWalk()
-      let there = roots.indices.filter { roots[$0].isThere }.map { options.push.sources[$0] }
-      walk = Walk(tree: FileTree(there, options.push.tree, entering: enter), isWhole: true, tells: !hasListed)
+      walk = Walk(tree: FileTree(roots.there, options.push.tree, entering: enter), isWhole: true, tells: !hasListed)
     } else if let folder = foldersToCome.popLast() {
       let tree = FileTree(in: folder.path, as: folder.relative, options.push.tree, entering: enter)
       walk = Walk(tree: tree, isWhole: false, tells: true)
@@ -278,7 +262,7 @@ extension WatchFeed {
       counters.filesLeftOut.add(1, ordering: .relaxed)
       report.leftOut(path, reason: reason)
     case .failed(let path, let message):
-      noteAbsence(of: path)
+      roots.noteAbsence(of: path)
       // The target of a link may appear later.
       if let place = folders.place(of: path) { links.note(path, as: place.relative) }
       if tells {
