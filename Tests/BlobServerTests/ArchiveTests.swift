@@ -81,7 +81,10 @@ struct ArchiveTests {
     let etag = try #require(first["ETag"])
     let part = [("Range", "bytes=100-"), ("If-Range", etag)]
     #expect(try server.ask("GET", path, part).status == 206)
+    let same = [("Range", "bytes=100-"), ("If-Match", etag)]
+    #expect(try server.ask("GET", path, same).status == 206)
     server.folder.write("b", [1])
+    #expect(try server.ask("GET", path, same).status == 412)
     let second = try server.ask("GET", path, part)
     #expect(second.status == 200 && second["ETag"] != etag)
     server.folder.remove("b")

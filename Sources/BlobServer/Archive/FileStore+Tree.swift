@@ -27,7 +27,9 @@ extension FileStore {
   ) throws(ServerError) {
     var names: [BytePath] = []
     // Lists leave these names out, too.
-    try folder.forEachName { if $0.bytes.first != UInt8(ascii: ".") { names.append($0) } }
+    let room = tree.room
+    try folder.forEachName { if $0.bytes.first != UInt8(ascii: "."), names.count <= room { names.append($0) } }
+    if names.count > room { throw FolderTree.tooMany }
     names.sort()
     var found: [(name: BytePath, status: stat)] = []
     for (number, name) in names.enumerated() {

@@ -52,10 +52,16 @@ package struct FolderTree: Sendable {
         changed: item.changed, inode: item.inode, device: UInt64(truncatingIfNeeded: status.st_dev), name: own,
         archiveName: other))
     if entries.count > Self.mostEntries || names.count > Self.mostNames {
-      throw ServerError(
-        413, "the folder has too many files for one archive (\(Self.mostEntries) at most): fetch its folders one by one"
-      )
+      throw Self.tooMany
     }
+  }
+
+  /// How many more entries there may be.
+  var room: Int { Self.mostEntries - entries.count }
+
+  static var tooMany: ServerError {
+    ServerError(
+      413, "the folder has too many files for one archive (\(mostEntries) at most): fetch its folders one by one")
   }
 
   private mutating func store(_ name: [UInt8]) -> Range<UInt32> {

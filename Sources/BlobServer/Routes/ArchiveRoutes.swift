@@ -31,6 +31,7 @@ enum ArchiveRoutes {
     let tree = try service.store.tree(path, named: name, while: isWanted)
     guard let bytes = service.archiveBytes.take(tree.size) else { throw tooMany }
     let archive = try Archive(tree, format)
+    try Preconditions.checkMatch(call.headers, archive.etag)
     var part = Archive.Part(
       archive: archive, range: 0..<archive.length, store: service.store, folder: path, cache: service.archiveSums,
       sums: format.hasSums ? service.archiveSums.known(of: tree) : [UInt32?](repeating: nil, count: archive.count),

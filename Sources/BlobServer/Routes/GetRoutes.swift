@@ -13,7 +13,9 @@ enum GetRoutes {
         if let archive = try ArchiveRoutes.plan(call, path) { return archive }
         return try PageRoutes.plan(call, path)
       }
-      return .reply(Reply(301, ["Location": call.target.reference(to: path.folderURL)], text: "\(path) is a folder"))
+      let query = call.target.query.isEmpty ? "" : "?" + String(decoding: call.target.query, as: UTF8.self)
+      let folder = call.target.reference(to: path.folderURL) + query
+      return .reply(Reply(301, ["Location": folder], text: "\(path) is a folder"))
     }
     if isFolder { throw ServerError(404, "\(path) is a file, not a folder") }
     if call.options.reading == .names, call.method == "GET" {

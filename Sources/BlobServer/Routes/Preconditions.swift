@@ -18,12 +18,16 @@ enum Preconditions {
     return headers["If-Modified-Since"].flatMap { HTTPDate.seconds($0) }.map { item.modifiedSeconds <= $0 } ?? false
   }
 
+  /// For something that is made of files. Throws 412 if `If-Match` does not name its version.
+  static func checkMatch(_ headers: HTTPHeaders, _ etag: String) throws(ServerError) {
+    if EntityTags("If-Match", of: headers)?.include(etag) == false {
+      throw ServerError(412, "the file is not the version that If-Match names")
+    }
+  }
+
   private static func checkVersion(_ headers: HTTPHeaders, _ item: StoredItem) throws(ServerError) {
-    if let wanted = EntityTags("If-Match", of: headers) {
-      if !wanted.include(item.etag) {
-        throw ServerError(412, "the file is not the version that If-Match names")
-      }
-    } else if let text = headers["If-Unmodified-Since"], let limit = HTTPDate.seconds(text),
+    try checkMatch(headers, item.etag)
+    if headers["If-Match"] == nil, let text = headers["If-Unmodified-Since"], let limit = HTTPDate.seconds(text),
       item.modifiedSeconds > limit
     {
       throw ServerError(412, "the file was modified after the time that If-Unmodified-Since names")

@@ -15,6 +15,7 @@ enum ThumbnailRoutes {
       throw ServerError(403, "files cannot be read here, and so neither a thumbnail")
     }
     let etag = "\"t\(file.item.etag.dropFirst())"
+    try Preconditions.checkMatch(call.headers, etag)
     let headers: HTTPHeaders = [
       "ETag": etag, "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff",
     ]
