@@ -17,9 +17,9 @@ def appearance(browser, folder):
             with Link(server.port, bytes_per_second=MiB) as link, Visit(browser, link.port, locale="de-DE", **options) as visit:
                 visit.until("h1", "^Senden an Bilder$")
                 require(visit.page.evaluate("document.documentElement.lang") == "de", "the language is not told")
+                visit.until("#entries", "Urlaub 3")
                 visit.choose(*pictures, *films)
                 visit.until("#total-rate", "noch etwa")
-                visit.until("#entries", "Urlaub 3")
                 visit.until("#total-count", "^[2-6] / ")
                 visit.screenshot(name)
                 check_appearance(visit, name)

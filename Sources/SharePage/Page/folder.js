@@ -1,7 +1,7 @@
 // The list of a folder.
 import { copy, element, make, setIcon, setText, WindowedList } from "./list.js";
 import { decode, list, Refusal, root } from "./server.js";
-import { compareNames, date, size, text } from "./text.js";
+import { compareNames, date, size, text, visible } from "./text.js";
 
 const orders = {
   name: (one, other) => compareNames(one.name, other.name),
@@ -74,8 +74,11 @@ export class Folder {
     element("more").hidden = this.#next === null;
   }
 
+  // Of the folders from the shared one to this one, as in the address.
+  get names() { return this.url.slice(root.length).split("/").filter(Boolean); }
+
   #showTrail() {
-    const names = this.url.slice(root.length).split("/").filter(Boolean);
+    const { names } = this;
     let url = root;
     const link = (textContent) => make("a", { href: url, textContent, className: "folder" });
     const links = [link(this.about.name)];
@@ -90,7 +93,7 @@ export class Folder {
     if (row.shown === entry) return;
     row.shown = entry;
     const { name, url, folder: isFolder } = entry;
-    setText(row.link, name);
+    setText(row.link, visible(name));
     setIcon(row.drawing, isFolder ? "folder" : "file");
     setText(row.status, `${isFolder ? text("folder") : size(entry.size)} · ${date(entry.modified, { dateStyle: "medium" })}`);
     row.status.title = date(entry.modified);

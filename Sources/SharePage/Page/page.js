@@ -36,6 +36,7 @@ let asking = null;
 async function askForCode(signal) {
   asking ??= new Promise((resolve) => {
     element("gate").hidden = false;
+    if (about) setText(element("code-wrong"), text("codeNew"));
     element("code").focus();
     element("gate").onsubmit = async (event) => {
       event.preventDefault();
@@ -172,17 +173,18 @@ function show() {
   rows();
   const { sent, bytes, count, doneCount } = queue.round;
   const { isBusy, isPaused, isLooking } = queue;
+  const problems = [...queue.active].map((item) => item.problem);
+  const isStuck = problems.length > 0 && !problems.includes(null);
   const share = Math.min(1, bytes > 0 ? sent / bytes : doneCount / count || 0);
   element("total-bar").value = share;
   const progress = [`${doneCount} / ${count}`, text("partly", { sent: size(sent), size: size(bytes) })];
   if (isLooking) progress.push("…");
   setText(element("total-count"), isBusy ? progress.join(" · ") : summary());
-  setText(element("total-rate"), isPaused ? text("paused") : isBusy ? rate(bytes - sent) : "");
+  setText(element("total-rate"), isPaused ? text("paused") : isBusy && !isStuck ? rate(bytes - sent) : "");
   setText(element("pause-all"), text(isPaused ? "goOn" : isBusy ? "pause" : "close"));
   document.body.classList.toggle("has-totals", !element("totals").hidden);
   document.title = (isBusy ? percent(share) + " – " : "") + about.name;
-  const [problem, ...others] = [...queue.active].map((item) => item.problem);
-  notice("away", others.includes(null) ? null : problem);
+  notice("away", isStuck && !asking ? over() ?? problems[0] : null);
   // Screen readers tell every quarter only.
   if (isBusy && Math.floor(share * 4) !== announced) announce(progress.join(", "));
   announced = isBusy ? Math.floor(share * 4) : -1;
@@ -195,21 +197,29 @@ function show() {
   wasBusy = isBusy;
 }
 
+// A message once the receiver has closed at the time it told; otherwise undefined.
+function over() {
+  const { until } = about;
+  if (until && until < Date.now() / 1000) return text("over", { time: date(until, { timeStyle: "short" }) });
+}
+
 function rate(rest) {
   const perSecond = queue.bytesPerSecond;
   return perSecond < 1 ? "" : `${size(perSecond)}/s · ${text("left", { time: duration(rest / perSecond) })}`;
 }
 
 function summary() {
-  const { doneCount, same } = queue.round;
+  const { doneCount, same, renamed } = queue.round;
   const failed = queue.failed.size;
-  const parts = [text("finished", { n: doneCount }), failed > 0 && text("failed", { n: failed }), same > 0 && text("known", { n: same })];
+  const parts = [text("finished", { n: doneCount }), failed > 0 && text("failed", { n: failed }),
+    renamed > 0 && text("renamedCount", { n: renamed }), same > 0 && text("known", { n: same })];
   return parts.filter(Boolean).join(" · ");
 }
 
 function showFacts() {
   const { name, free, maxSize, until, receives } = about;
-  setText(element("place"), receives ? text("sendTo", { name }) : name);
+  const path = [name, ...(folder?.names ?? []).map(server.decode)].join(" / ");
+  setText(element("place"), receives ? text("sendTo", { name: path }) : path);
   const facts = [free !== null && receives && text("free", { size: size(free) }),
     maxSize !== null && receives && text("upTo", { size: size(maxSize) }),
     until && text("openUntil", { time: date(until, { timeStyle: "short", dateStyle: "short" }) })];
@@ -233,6 +243,9 @@ async function keepAwake() {
 }
 link.addEventListener("nudge", keepAwake);
 
+// A page that comes back may be older than the receiver's files, and than the tickets in its links.
+document.addEventListener("visibilitychange", () => document.hidden || queue.isBusy || !folder || refresh());
+
 addEventListener("beforeunload", (event) => queue.isBusy && event.preventDefault());
 
 async function start() {
@@ -245,7 +258,10 @@ async function start() {
   }
   showFacts();
   document.title = about.name;
-  folder = new Folder(about, tellUnfinished);
+  folder = new Folder(about, () => {
+    showFacts();
+    tellUnfinished();
+  });
   folder.open(location.href);
 }
 start();

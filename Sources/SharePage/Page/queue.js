@@ -20,6 +20,8 @@ export class Queue extends EventTarget {
   #items = new Map();
   #names = new Names();
   #moved = 0;
+  // Seconds in which files were sent without a pause.
+  #seconds = 0;
 
   constructor(context) {
     super();
@@ -36,7 +38,7 @@ export class Queue extends EventTarget {
   has(key) { return this.#items.has(key); }
 
   // Counts what is chosen until all is finished.
-  #startRound() { this.round = { count: 0, doneCount: 0, same: 0, bytes: 0, sent: 0 }; }
+  #startRound() { this.round = { count: 0, doneCount: 0, same: 0, renamed: 0, bytes: 0, sent: 0 }; }
 
   // `isLooking`: folders are searched for files.
   look(isLooking) {
@@ -200,6 +202,7 @@ export class Queue extends EventTarget {
     Object.assign(item, { state: "done", file: null, handle: null, control: null, problem: null });
     this.round.doneCount += 1;
     if (item.outcome !== "sent") this.round.same += 1;
+    else if (target !== item.path) this.round.renamed += 1;
     this.finished.push(item);
     this.#names.end(item, true);
     this.dispatchEvent(new CustomEvent("done", { detail: item }));
@@ -223,8 +226,10 @@ export class Queue extends EventTarget {
   #tick() {
     const moved = this.#moved;
     this.#moved = 0;
-    if (this.active.size === 0) this.bytesPerSecond = 0;
-    else this.bytesPerSecond = this.bytesPerSecond > 0 ? this.bytesPerSecond * 0.85 + moved * 0.15 : moved;
+    this.#seconds = this.active.size > 0 ? this.#seconds + 1 : 0;
+    // The mean of all seconds at first, so that a slow begin does not count for long.
+    const weight = Math.max(0.15, 1 / this.#seconds);
+    this.bytesPerSecond = this.#seconds > 0 ? this.bytesPerSecond * (1 - weight) + moved * weight : 0;
     if (this.active.size > 0) this.#pump();
   }
 }

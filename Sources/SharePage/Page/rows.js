@@ -1,6 +1,6 @@
 // The rows of files to be sent, and of finished ones, which are folded.
 import { copy, drawLists, element, setAttribute, setIcon, setText, WindowedList } from "./list.js";
-import { size, text } from "./text.js";
+import { size, text, visible } from "./text.js";
 import { drawThumbnail } from "./thumbnails.js";
 
 // Until then, rows keep their places: someone is about to press a button.
@@ -44,7 +44,7 @@ function fill(row, item) {
   const { state } = item;
   const isDone = state === "done";
   setAttribute(row, "data-state", state);
-  setText(row.name, item.path);
+  setText(row.name, visible(item.path));
   setText(row.status, statusOf(item));
   row.share.hidden = item.sent === 0 || isDone || state === "failed";
   row.share.value = item.sent / item.size || 0;

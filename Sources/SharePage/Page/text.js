@@ -3,11 +3,14 @@
 // In English and German.
 const TEXTS = {
   enter: ["Continue", "Weiter"],
-  codeHelp: ["The receiving computer shows it in its terminal, below the QR code.",
-    "Der empfangende Computer zeigt ihn im Terminal unter dem QR-Code."],
+  codeHelp: ["It is the end of the link in the terminal of the receiving computer, after the #.",
+    "Er ist das Ende des Links im Terminal des empfangenden Computers, hinter dem #."],
+  codeNew: ["The receiver was started again and has a new code.", "Der Empfänger wurde neu gestartet und hat einen neuen Code."],
   codeWrong: ["This code is not right.", "Dieser Code stimmt nicht."],
   sendTo: ["Send to {name}", "Senden an {name}"], free: ["{size} free", "{size} frei"], upTo: ["files up to {size}", "Dateien bis {size}"],
   openUntil: ["open until {time}", "offen bis {time}"],
+  over: ["The receiver was open until {time}. It has kept what has arrived.",
+    "Der Empfänger war offen bis {time}. Was angekommen ist, hat er behalten."],
   pickFiles: ["Choose photos and files", "Dateien auswählen"], takePhoto: ["Camera", "Kamera"], folder: ["Folder", "Ordner"],
   dropHint: ["or drop files and folders here, or paste a picture.", "oder Dateien und Ordner hierher ziehen oder ein Bild einfügen."],
   dropHere: ["Drop here", "Hier ablegen"], progress: ["Progress", "Fortschritt"],
@@ -19,6 +22,7 @@ const TEXTS = {
   sent: ["Sent", "Gesendet"], same: ["Already there", "Schon da"], skipped: ["Sent earlier", "Früher gesendet"],
   renamed: ["new name: {name}", "neuer Name: {name}"], left: ["about {time} left", "noch etwa {time}"],
   failed: ["Not sent: {n}", "Nicht gesendet: {n}"],
+  renamedCount: ["New names: {n}", "Neue Namen: {n}"],
   known: ["Already there: {n}", "Schon da: {n}"], finished: ["Finished: {n}", "Fertig: {n}"], uploads: ["Being sent", "Wird gesendet"],
   unreachable: ["The receiver does not answer. This page tries again.", "Der Empfänger antwortet nicht. Diese Seite versucht es weiter."],
   offline: ["This device has no network. This page waits for it.", "Dieses Gerät hat kein Netz. Diese Seite wartet darauf."],
@@ -44,6 +48,9 @@ const locale = tags.find((tag) => languages.includes(tag.slice(0, 2))) ?? "en";
 const language = locale.slice(0, 2);
 
 export const text = (key, values = {}) => TEXTS[key][languages.indexOf(language)].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+// Without characters that are invisible or change the direction of what follows: a name must not look like another one.
+export const visible = (name) => name.replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 
 export function translatePage() {
   document.documentElement.lang = language;
