@@ -16,7 +16,7 @@ public protocol ByteDelivery: Sendable {
   /// only says that the system works on the delivery, for example that it downloads the resource. `end` is called once, after
   /// the last piece: with nil when that was the last byte, else with what went wrong. It may also be called before, with
   /// `.changed` or `.invalidated`, when the resource is no longer what it was. A delivery that releases both without having
-  /// called `end` has failed with `.invalidated`, and so has one that calls neither for two minutes while a reader waits.
+  /// called `end` has failed with `.invalidated`, and so has one that calls neither for 30 minutes while a reader waits.
   /// Neither is called after the returned closure has returned, except for a call
   /// that was under way. The returned closure may wait for such a call: from then on `receive` does not block.
   func start(

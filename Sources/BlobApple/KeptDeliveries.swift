@@ -4,7 +4,7 @@ import Synchronization
 /// Deliveries that no reader has at the moment. A later reader of the same source goes on with one, so that the bytes
 /// before its offset are not delivered once more.
 ///
-/// It also watches the deliveries that are being read. One that gives no sign for `mostSilence` while a reader waits is
+/// It also watches the deliveries that are being read. One that gives no sign for `mostSilence` ticks while a reader waits is
 /// given up: its reader holds a thread, and the upload holds room that others could use.
 ///
 /// The system may deliver all resources by one queue, which a kept delivery holds up, because nobody reads it. So it is

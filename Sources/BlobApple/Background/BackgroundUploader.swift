@@ -265,7 +265,7 @@ public final class BackgroundUploader: Sendable {
   }
 }
 
-/// What `add` was called with.
+/// The arguments of a call of `add`.
 struct AddedSource: Sendable {
   var source: any BlobSource
   let identity: BytePath

@@ -69,7 +69,7 @@
 
     private func hasPiece(_ text: String) -> Bool {
       guard let label = TaskLabel(text), let length = label.length else { return TaskLabel(text) != nil }
-      // What cannot be looked at cannot be sent either.
+      // A file whose status cannot be read cannot be sent either.
       return (try? FileSource(PieceSpool.path(of: label, in: spool)).info(Cancellation()))?.length == length
     }
 

@@ -10,7 +10,7 @@ final class UploadBoard: Sendable {
     var task: Task<Void, Never>?
     /// The version of the source that is being uploaded; nil: it was not looked at yet.
     var version: String?
-    /// What `add` was last called with since the upload has begun.
+    /// The arguments of the last call of `add` since the upload has begun.
     var added: (source: any BlobSource, version: String)?
   }
   /// A call of `add` whose upload has not begun.

@@ -32,7 +32,7 @@ final class QueuedExchange: Sendable {
 
   let request: HTTPRequest
   let body: BlobSlice?
-  /// What the rate limit lets pass of the body; nil: there is no limit.
+  /// The bytes of the body that the rate limit has granted; nil: there is no limit.
   let grant: RateGrant?
   let exchange: Exchange
   /// The worker makes a connection and sends no request.

@@ -5,7 +5,7 @@ import Blobs
 enum ArchiveFormat: String, Sendable {
   case zip, tar
 
-  /// What an archive says of a file or folder.
+  /// The description of a file or folder in an archive.
   struct Member: Sendable {
     /// The path, in UTF-8. A folder has a slash at its end.
     let name: [UInt8]

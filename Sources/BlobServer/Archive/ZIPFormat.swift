@@ -68,7 +68,7 @@ enum ZIPFormat {
 
   private static func size(_ member: ArchiveFormat.Member) -> UInt32 { UInt32(min(member.length, most32)) }
 
-  /// What both headers of a file have: version, flags, method and time. Bit 11 says that the name is UTF-8.
+  /// The fields that both headers of a file have: version, flags, method and time. Bit 11 says that the name is UTF-8.
   private static func common(_ member: ArchiveFormat.Member, isLarge: Bool) -> [UInt8] {
     let flags: UInt16 = 1 << 11 | (hasDescriptor(member) ? 1 << 3 : 0)
     var bytes: [UInt8] = []

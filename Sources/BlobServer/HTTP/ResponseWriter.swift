@@ -13,7 +13,7 @@ struct ResponseWriter {
   private let stream: ClientStream
   /// Bytes that are in memory, and that the socket has not accepted yet.
   private var text: ArraySlice<UInt8> = []
-  /// What follows them.
+  /// The file or archive that follows them.
   private var source: Source?
   /// The number of bytes that the socket has accepted.
   private(set) var sent: Int64 = 0

@@ -45,7 +45,7 @@ extension FileStore {
 }
 
 extension ServerError {
-  /// What a client is told that may not know what has the name.
+  /// The refusal for a client that may not know what kind of file has the name.
   func concealed(at path: ServedPath) -> ServerError {
     // A symbolic link is refused with 403. 412 says that a version was asked for.
     guard [403, 409, 412].contains(status) else { return self }

@@ -109,7 +109,7 @@ extension Journal {
   }
 }
 
-// What was learned about hosts.
+// Facts about hosts that earlier requests have shown.
 extension Journal {
   /// The largest request body in bytes that a host, or a proxy before it, was found to accept in the last 30 days; nil:
   /// no limit is known.

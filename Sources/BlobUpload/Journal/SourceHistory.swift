@@ -1,6 +1,6 @@
 import Blobs
 
-/// What a journal knows about the files of one folder, or the rows of one table, at one destination.
+/// A summary of a journal's entries for the files of one folder, or the rows of one table, at one destination.
 public struct SourceHistory: Sendable, Hashable {
   /// At least one of them was sent, in the version that was seen last.
   public var hasSent: Bool

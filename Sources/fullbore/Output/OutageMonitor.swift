@@ -76,7 +76,7 @@ final class OutageMonitor: Sendable {
     var isAsked = false
     if case .retry(_?) = error.recovery { isAsked = true }
     guard error.isOfOutage || isAsked else { return }
-    // What was sent before the failure does not end the outage.
+    // Bytes that were sent before the failure do not end the outage.
     let sum = moved
     state.withLock { state in
       if state.failed == nil {

@@ -3,7 +3,7 @@ import Blobs
 /// Items that wait for one thread, which handles them in order. Adding an item never waits: a limited number is held, and
 /// further ones are dropped and counted.
 final class BoundedQueue<Item: Sendable>: Sendable {
-  /// What the thread has to do.
+  /// The next work of the thread.
   struct Batch: Sendable {
     var items: [Item] = []
     /// Items that were dropped since the last batch.

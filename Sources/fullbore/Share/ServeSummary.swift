@@ -1,7 +1,7 @@
 import BlobServer
 import Blobs
 
-/// What `serve --share` says to a person when it has ended: why, and what becomes of the uploads that were not finished.
+/// The last lines of `serve --share` for a person: why it has ended, and what becomes of the uploads that were not finished.
 struct ServeSummary {
   let lines: [String]
   /// More uploads than these are only counted.
@@ -49,7 +49,7 @@ struct ServeSummary {
 }
 
 extension JSONLine {
-  /// What is said of an unfinished upload, to programs.
+  /// The JSON line of an unfinished upload, for programs.
   init(unfinished upload: UnfinishedUpload) {
     self.init("unfinished")
     add(path: upload.path)

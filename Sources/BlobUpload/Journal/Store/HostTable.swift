@@ -1,7 +1,7 @@
 import BlobHTTP
 import BlobSQLite
 
-/// What was learned about hosts, or the proxies before them: in the tables `host`, `override` and `width`.
+/// The tables `host`, `override` and `width`: facts about hosts, or the proxies before them, that earlier requests have shown.
 struct HostTable {
   let database: Database
 

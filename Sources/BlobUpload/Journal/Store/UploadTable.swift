@@ -3,7 +3,7 @@ import BlobSQLite
 /// The table `upload`, whose rows are the journal's entries, and `receipt`, `removed` and `finished` beside it. A removed row
 /// takes its metadata along.
 ///
-/// What is changed here is counted in `finished` at the end of a transaction: all changes are made in `transaction`.
+/// The end of a transaction adds the changed totals to `finished`, so all changes are made in `transaction`.
 final class UploadTable {
   let database: Database
   let owners: OwnerTable
