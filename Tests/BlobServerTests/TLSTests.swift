@@ -186,7 +186,7 @@ struct TLSTests {
       (text, identity.files.key, "the certificate \(text) cannot be used"),
       (identity.files.key, identity.files.key, "the certificate \(identity.files.key) cannot be used"),
       (identity.files.certificate, "/no/such/key", "No such file"),
-      (identity.files.certificate, folder.path, "it is a folder"),
+      (identity.files.certificate, folder.path, "it is no regular file"),
       (identity.files.certificate, folder.path.appending("empty"), "0 bytes"),
       (identity.files.certificate, try identity.encryptedKey(), "cannot be used"),
     ]
