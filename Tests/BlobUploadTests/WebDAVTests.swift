@@ -175,7 +175,7 @@ import Testing
       _ = try await uploader(peer).upload(PatternSource(length: 100), as: BytePath("what?.jpg"))
     }
     #expect(error?.recovery == .giveUp, "\(error as Any)")
-    #expect(error?.message.contains("a file of another name. ") == true, "\(error as Any)")
+    #expect(error?.message.contains("it has given it another name. ") == true, "\(error as Any)")
     #expect(error?.message.hasSuffix("under another name, with --name or --layout") == true, "\(error as Any)")
     _ = try await uploader(peer).upload(PatternSource(length: 100), as: BytePath("so;what#.jpg"))
   }

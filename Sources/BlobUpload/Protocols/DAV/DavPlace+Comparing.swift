@@ -62,9 +62,8 @@ extension DavPlace {
 
   /// Whether the name has no characters with a special meaning in a URL, and no control characters.
   var isPlain: Bool {
-    PercentCoding.decoded(url.path.utf8).allSatisfy(Self.isPlain)
+    PercentCoding.decoded(url.path.utf8).allSatisfy { $0 >= 0x20 && !";?#%".utf8.contains($0) }
   }
-  static func isPlain(_ byte: UInt8) -> Bool { byte >= 0x20 && !";?#%".utf8.contains(byte) }
   static let refusesSuchNames =
     "It does not take names with characters like these: send the file under another name, with --name or --layout"
 

@@ -36,12 +36,10 @@ extension DavPlace {
   /// Whether the server implements `Overwrite: F`, so that MOVE replaces no file: tried with two empty files of our
   /// own, whose names `clear` knows. nil: this cannot be found out. RFC 4918 §10.6.
   mutating func tryCondition(_ with: UploadContext) async throws(UploadError) -> Bool? {
-    let (source, target): (HTTPURL, HTTPURL)
-    do throws(UploadError) {
-      (source, target) = (try await putEmpty(with), try await putEmpty(with))
-    } catch {
-      if error.side == .cancelled || error.cause is TransportError { throw error }
-      return nil
+    let (source, target) = (try await begin(with), try await begin(with))
+    for place in [source, target] {
+      var request = HTTPRequest("PUT", place, ["Content-Type": contentType])
+      guard try await with.sendOnce(&request, BlobSlice(DataSource([]), length: 0)).saysStored else { return nil }
     }
     do {
       try await move(source, to: target, overwrites: false, with)
@@ -50,15 +48,6 @@ extension DavPlace {
       if error.side == .cancelled { throw error }
       return error.status == 412 ? true : nil
     }
-  }
-
-  /// Sends an empty file to a temporary name.
-  mutating func putEmpty(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
-    let place = try await begin(with)
-    var request = HTTPRequest("PUT", place, ["Content-Type": contentType])
-    let response = try await with.sendOnce(&request, BlobSlice(DataSource([]), length: 0))
-    guard response.saysStored else { throw refusal(request, response) }
-    return place
   }
 }
 
@@ -72,7 +61,6 @@ final class DavConditions: Sendable {
     var isTried = false
     var areHeeded = false
     var wasFile = false
-    var exactness: [[UInt8]: Bool] = [:]
   }
   private static let worthTrying = 6
   private let state = Mutex(State())
@@ -90,10 +78,6 @@ final class DavConditions: Sendable {
   }
 
   func noteHeeded() { state.withLock { $0.areHeeded = true } }
-
-  /// Whether the server takes names with these special characters exactly as they are; nil: it was not tried yet.
-  func isExact(_ characters: [UInt8]) -> Bool? { state.withLock { $0.exactness[characters] } }
-  func note(isExact: Bool, _ characters: [UInt8]) { state.withLock { $0.exactness[characters] = isExact } }
 
   /// Whether the next file is likely to replace one, as the last one did or would have done. Then a query for the name is
   /// better than a MOVE that the server refuses.
