@@ -2,8 +2,6 @@ import Blobs
 
 /// The small JPEG that cameras put into a photo's EXIF metadata. Nothing is decoded.
 public enum PhotoPreview {
-  /// How many bytes of the file's start suffice for most photos.
-  public static let mostRead = 256 << 10
   /// The most bytes of a preview. EXIF metadata of a JPEG has no room for more.
   public static let mostBytes = 64 << 10
 

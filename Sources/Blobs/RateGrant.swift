@@ -9,7 +9,7 @@ package final class RateGrant: Sendable {
     /// When the bytes may pass, in nanoseconds of the limiter's clock.
     var turn: Int64 = 0
   }
-  let limiter: RateLimiter
+  private let limiter: RateLimiter
   private let state = Mutex(State())
 
   package init(_ limiter: RateLimiter) { self.limiter = limiter }
@@ -25,14 +25,18 @@ package final class RateGrant: Sendable {
     }
   }
 
-  /// The granted bytes, which the caller now owns, `wanted` at most; nil: `timeLeft` was not called before.
-  func take(upTo wanted: Int) -> Int? {
-    state.withLock { state in
-      if state.count == 0 { return nil }
-      let count = min(state.count, wanted)
-      limiter.giveBack(state.count - count)
-      state.count = 0
-      return count
+  /// The granted bytes, `wanted` at most, which the caller now owns. If `timeLeft` was not called before, waits for the
+  /// limiter, as `RateLimiter.take` does.
+  func take(upTo wanted: Int, _ cancel: Cancellation) throws(BlobError) -> Int {
+    let granted = state.withLock { state in
+      defer { state.count = 0 }
+      return state.count
     }
+    if granted == 0 { return try limiter.take(upTo: wanted, cancel) }
+    if granted > wanted { limiter.giveBack(granted - wanted) }
+    return min(granted, wanted)
   }
+
+  /// Returns bytes that `take` granted and the reader did not use.
+  func giveBack(_ count: Int) { limiter.giveBack(count) }
 }

@@ -64,20 +64,6 @@ extension ConnectionWorker {
   /// If so many transfers run that each gets less, reading for one of them does not delay the others.
   private static var leastAlone: Int { 256 << 10 }
 
-  /// Hands the connection as much of the body as it accepts and the rate limit lets pass now. The worker does not wait for
-  /// the limit here, because the server may send something meanwhile.
-  func push(
-    _ body: any RequestBody, within grant: RateGrant, _ talk: HTTP1Exchange, _ transfer: Transfer
-  ) throws(TransportError) -> SendOutcome {
-    let look = AnswerCheck(after: body)
-    while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
-      if body.awaitsSource, grant.timeLeft(upTo: wanted(transfer)) > .zero { return .limited }
-      let outcome = try advance(body, transfer)
-      if outcome != .moved && !talk.isSent { return outcome }
-    }
-    return .moved
-  }
-
   /// The most that the next read of the body can return.
   func wanted(_ transfer: Transfer) -> Int {
     max(1, min(piece.count, transfer.length.map { Int(clamping: $0 - transfer.given) } ?? .max))
@@ -89,10 +75,11 @@ extension ConnectionWorker {
     let failure = outside(transfer) { () throws(BlobError) in
       outcome = try body.send(transfer.job.cancellation)
     }
-    if let failure { throw failure }
+    // Bytes may have left before the failure, and what the server answers to them may still be received.
     transfer.given = body.sent
     if transfer.isChunked, body.isComplete { transfer.hasEndedChunks = true }
     report(transfer, handedOver: body.sent)
+    if let failure { throw failure }
     return outcome
   }
 }

@@ -181,9 +181,12 @@ extension ConnectionWorker {
       if !pool.smallBuffers.mayBeKept { giveBackSmall() }
     }
     guard let body = talk.body else { return .moved }
-    if let grant = transfer.job.grant { return try push(body, within: grant, talk, transfer) }
     let look = AnswerCheck(after: body)
     while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
+      // The worker does not wait for the rate limit here, because the server may send something meanwhile.
+      if let grant = transfer.job.grant, body.awaitsSource, grant.timeLeft(upTo: wanted(transfer)) > .zero {
+        return .limited
+      }
       let outcome = try advance(body, transfer)
       if outcome != .moved && !talk.isSent { return outcome }
     }

@@ -1,35 +1,24 @@
+import Blobs
 import CZlib
 import Synchronization
 
 /// Checksums of files that were in archives. A client that fetches the rest of an archive after a cut gets it at once,
 /// since the files before the cut need not be read again.
 final class ArchiveSums: Sendable {
-  private struct Key: Hashable {
-    let inode: UInt64
-    let device: UInt64
-    let length: Int64
-    let modified: Int64
-    let changed: Int64
-
-    init(_ entry: FolderTree.Entry) {
-      (inode, device, length) = (entry.inode, entry.device, entry.length)
-      (modified, changed) = (entry.modified, entry.changed)
-    }
-  }
-  private let values = Mutex<[Key: UInt32]>([:])
-  /// Some 10 MB. Files whose sums are dropped are read again.
+  private let values = Mutex<[FileStamp: UInt32]>([:])
+  /// At most some 30 MB. Files whose sums are dropped are read again.
   private static let most = 200_000
 
   func remember(_ sum: UInt32, of entry: FolderTree.Entry) {
     values.withLock { values in
       if values.count >= Self.most { values.removeAll() }
-      values[Key(entry)] = sum
+      values[entry.stamp] = sum
     }
   }
 
   /// The sums of all entries of a tree, as far as they are known. Nothing is read for those of folders and empty files.
   func known(of tree: FolderTree) -> [UInt32?] {
-    values.withLock { values in tree.entries.map { $0.length == 0 ? 0 : values[Key($0)] } }
+    values.withLock { values in tree.entries.map { $0.length == 0 ? 0 : values[$0.stamp] } }
   }
 }
 

@@ -21,6 +21,11 @@ package struct FolderTree: Sendable {
     fileprivate let name: Range<UInt32>
     fileprivate let archiveName: Range<UInt32>
 
+    /// The numbers that distinguish this version of the file from others.
+    var stamp: FileStamp {
+      FileStamp(device: device, inode: inode, size: length, modified: modified, changed: changed)
+    }
+
     /// Whether this is still the file of the entry, with the same bytes.
     func isStill(_ item: StoredItem) -> Bool {
       !item.isFolder && item.length == length && item.modified == modified && item.changed == changed

@@ -1,18 +1,16 @@
 /// A source whose bytes pass through a rate limiter, which other sources may share.
 public struct ThrottledSource: BlobSource {
   private let source: any BlobSource
-  private let limiter: RateLimiter
-  /// nil: every read waits for the limiter itself.
-  private let grant: RateGrant?
+  private let grant: RateGrant
 
   /// Makes readers of a source wait for the limiter. Waiting blocks the reading thread, and can be cancelled.
   public init(_ source: any BlobSource, _ limiter: RateLimiter) {
-    (self.source, self.limiter, grant) = (source, limiter, nil)
+    self.init(source, RateGrant(limiter))
   }
 
   /// Reads use what `grant` has granted, and wait for its limiter if that is nothing. One reader at a time.
   package init(_ source: any BlobSource, _ grant: RateGrant) {
-    (self.source, limiter, self.grant) = (source, grant.limiter, grant)
+    (self.source, self.grant) = (source, grant)
   }
 
   public var access: BlobAccess { source.access }
@@ -21,19 +19,17 @@ public struct ThrottledSource: BlobSource {
 
   /// The reader waits in `read`; `cancel` ends that wait.
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    ThrottledReader(try source.open(at: offset, cancel), limiter, grant, cancel)
+    ThrottledReader(try source.open(at: offset, cancel), grant, cancel)
   }
 }
 
 private final class ThrottledReader: BlobReader {
   private let reader: any BlobReader
-  private let limiter: RateLimiter
-  private let grant: RateGrant?
+  private let grant: RateGrant
   private let cancel: Cancellation
 
-  init(_ reader: any BlobReader, _ limiter: RateLimiter, _ grant: RateGrant?, _ cancel: Cancellation) {
+  init(_ reader: any BlobReader, _ grant: RateGrant, _ cancel: Cancellation) {
     self.reader = reader
-    self.limiter = limiter
     self.grant = grant
     self.cancel = cancel
   }
@@ -41,10 +37,9 @@ private final class ThrottledReader: BlobReader {
   var info: BlobInfo { reader.info }
 
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let ahead = grant?.take(upTo: buffer.count)
-    let granted = if let ahead { ahead } else { try limiter.take(upTo: buffer.count, cancel) }
+    let granted = try grant.take(upTo: buffer.count, cancel)
     var used = 0
-    defer { if used < granted { limiter.giveBack(granted - used) } }
+    defer { if used < granted { grant.giveBack(granted - used) } }
     used = try reader.readChecked(into: UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(granted)))
     return used
   }
