@@ -33,7 +33,7 @@ struct RequestNotes {
 
   init(_ now: ContinuousClock.Instant, address: String?) { (began, self.address) = (now, address) }
 
-  /// Of the response; nil: there is none yet.
+  /// The status of the response; nil: the server has sent none yet.
   var status: Int? { answer?.status }
 
   /// `bodyStart`: the number of bytes that the connection has sent when the response's body begins.

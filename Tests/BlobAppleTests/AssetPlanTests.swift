@@ -101,7 +101,7 @@ struct AssetPlanTests {
     #expect(AssetResource.expectedLength(told: told) == expected)
   }
 
-  /// What the user must do is not hidden by what has caused it.
+  /// A cause that may pass does not turn an error that the user must mend into one that is tried again.
   @Test func anErrorThatSaysWhatToDoIsNotRepeated() {
     let cause = PhotoFailure.Identity(domain: "NSURLErrorDomain", code: -1009)
     let error = PhotoFailure.error(

@@ -9,7 +9,7 @@ final class Archive: Sendable {
   let offsets: [Int64]
   /// Where the directory is.
   let directory: Range<Int64>
-  /// Of the whole archive, in bytes.
+  /// The length of the whole archive in bytes.
   let length: Int64
   /// A strong validator: another name, length or time of any file makes another one. RFC 9110 §8.8.3.
   let etag: String

@@ -232,7 +232,7 @@ final class Connection: @unchecked Sendable {
     send()
   }
 
-  /// Of the current request, also if it is malformed.
+  /// The method of the current request, also if the request is malformed.
   private var method: String { request?.method ?? parser.method }
   private func sendsBody(of reply: Reply) -> Bool { reply.hasBody(to: method) }
 

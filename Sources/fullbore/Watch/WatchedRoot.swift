@@ -14,10 +14,10 @@ struct WatchedRoots: Sendable {
     roots = sources.map { WatchedRoot($0.absolute()) }
   }
 
-  /// Those that were there at the last look, as the user gave them.
+  /// The sources that were there at the last look, as the user gave them.
   var there: [BytePath] { zip(roots, sources).filter { $0.0.isThere }.map(\.1) }
 
-  /// Those that were removed, have returned or were replaced since the last look; empty if no look is due.
+  /// The sources that were removed, have returned or were replaced since the last look; empty if no look is due.
   mutating func takeChanged() -> [WatchedRoot] {
     if ContinuousClock.now < due { return [] }
     due = .now + Self.interval

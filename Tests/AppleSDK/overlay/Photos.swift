@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// What Photos has in Swift only: the extensions for background uploads, and the size of a resource.
+// The declarations that Photos has in Swift only: the extensions for background uploads, and the size of a resource.
 @_exported import Photos
 import ExtensionFoundation
 

@@ -42,7 +42,7 @@ import Testing
     #expect(phone.names.isEmpty)
   }
 
-  /// What `add` was called with is sent by a later launch, too.
+  /// A later launch sends the content type and the metadata that `add` was called with, too.
   @Test func theNextLaunchSendsTheMetadata() async throws {
     let server = try ServedFolder()
     let isExpired = Flag(true)
