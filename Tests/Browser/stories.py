@@ -178,10 +178,9 @@ def pause(browser, folder):
             eventually(lambda: link.sent > 8 * MiB, "some of the files is sent")
             visit.page.click("#pause-all")
             visit.until("#total-rate", "Paused")
-            time.sleep(1)
-            before = link.sent
-            time.sleep(1)
-            require(link.sent - before < 100 * KiB, "a paused page sends")
+            # What the browser had already given to the system may still pass: some MiB, and more slowly on a busy machine.
+            link.wait_until_quiet()
+            require(link.sent < 32 * MiB, f"a paused page sends: {link.sent} bytes")
             visit.page.click("#pause-all")
             visit.page.click("button[aria-label='Remove: other.mov']")
             eventually(lambda: visit.page.locator("#uploads .row").count() == 1, "the row of the removed file stays")

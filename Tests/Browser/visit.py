@@ -103,6 +103,13 @@ class Link:
         self.listener.close()
         self.cut_all()
 
+    def wait_until_quiet(self):
+        """Returns when nothing has been sent for one second."""
+        before = -1
+        while before != self.sent:
+            before = self.sent
+            time.sleep(1)
+
     def cut_all(self):
         for end in list(self.open):
             try:

@@ -61,7 +61,7 @@ extension EndToEnd {
     @Test(arguments: [FaultColumn.put, .tus, .resumable, .dav, .s3], [100_000, 20 << 20])
     func aFileThatIsDoneIsComparedUnderOtherNumbers(_ column: FaultColumn, _ size: Int) async throws {
       let file = try scratch.file("card/photo.jpg", size)
-      let server = try await FaultServer.start(for: column, comesBack: false, isFull: false, in: scratch)
+      let server = try await FaultServer.start(for: column, isFull: false, in: scratch)
       let first = try await push(file, to: server, column)
       #expect(first.end == .exited(0), "\(first.output)\(first.errors)")
       for _ in 0..<2 {
@@ -82,7 +82,7 @@ extension EndToEnd {
     @Test(arguments: [FaultColumn.tus, .put])
     func onADiskAFileThatIsDoneIsSentAgainUnderOtherNumbers(_ column: FaultColumn) async throws {
       let file = try scratch.file("card/photo.jpg", 100_000)
-      let server = try await FaultServer.start(for: column, comesBack: false, isFull: false, in: scratch)
+      let server = try await FaultServer.start(for: column, isFull: false, in: scratch)
       #expect(try await push(file, to: server, column, isCard: false).end == .exited(0))
       try await plugInAgain(file)
       for isKnown in [false, true] {

@@ -28,8 +28,8 @@ final class FaultBench: Sendable {
     return push
   }
 
-  func server(_ column: FaultColumn, comesBack: Bool = false, isFull: Bool = false) async throws -> FaultServer {
-    let server = try await FaultServer.start(for: column, comesBack: comesBack, isFull: isFull, in: scratch)
+  func server(_ column: FaultColumn, isFull: Bool = false) async throws -> FaultServer {
+    let server = try await FaultServer.start(for: column, isFull: isFull, in: scratch)
     latest.withLock { $0 = server }
     return server
   }

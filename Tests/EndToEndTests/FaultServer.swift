@@ -10,16 +10,15 @@ enum FaultServer: Sendable {
   case s3(S3Peer)
   case gcs(CloudPeer)
 
-  /// A server that is restarted uses a port that the kernel gives to no other program meanwhile. ip(7),
-  /// ip_local_port_range.
+  /// The port is one that the kernel gives to no other program once the server has ended. ip(7), ip_local_port_range.
   static func start(
-    for column: FaultColumn, comesBack: Bool, isFull: Bool, in scratch: Scratch
+    for column: FaultColumn, isFull: Bool, in scratch: Scratch
   ) async throws -> FaultServer {
     switch column {
     case .put, .tus, .resumable, .form:
       return .ours(
         try await ServeProcess.start(
-          in: scratch, port: comesBack ? Int.random(in: 20_000..<32_000) : 0,
+          in: scratch, port: Int.random(in: 20_000..<32_000),
           environment: isFull ? try Shim.environment(.fullDisk(at: 2 << 20), in: scratch) : [:]))
     case .dav: return .dav(DavPeer { isFull && $0.method == "PUT" ? .init(507) : nil })
     case .s3:

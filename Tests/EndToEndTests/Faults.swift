@@ -93,15 +93,17 @@ struct Fault: Sendable {
     interrupted("the server is replaced by an empty one", comesBack: true) { try await $0.restart(losingAll: true) },
   ]
 
-  /// Interrupts in the middle of a file; in S3 in the middle of its parts.
+  /// Interrupts in the middle of a file; in S3 in the middle of its parts. The timeout is long, so that a pause of a busy
+  /// machine is not the first of the two failures.
   private static func interrupted(
     _ name: String, comesBack: Bool = false, _ interrupt: @escaping @Sendable (FaultBench) async throws -> Void
   ) -> Fault {
     Fault(name) { column, bench in
-      let server = try await bench.server(column, comesBack: comesBack)
+      let server = try await bench.server(column)
       let size = column == .s3 ? 24 << 20 : 8 << 20
       let speed = column == .s3 ? ["--part-size", "5M", "--bwlimit", "16M"] : ["--bwlimit", "4M"]
-      return try await bench.push(size, to: server.url, column, speed + (comesBack ? ["--retries", "8"] : [])) {
+      let limits = ["--timeout", "20s"] + (comesBack ? ["--retries", "8"] : [])
+      return try await bench.push(size, to: server.url, column, speed + limits) {
         try await until("the server has a part of it") { server.received() >= 1 << 20 ? true : nil }
         try await interrupt(bench)
       }
