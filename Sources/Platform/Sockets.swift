@@ -68,6 +68,13 @@ package enum Socket {
     setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
   }
 
+  /// Makes the system report the socket as readable only when `count` bytes have arrived, it has no room for more, or the
+  /// peer has closed. Returns false if the system does not support it. socket(7), SO_RCVLOWAT.
+  package static func setLeastReadable(_ count: Int32, _ socket: Int32) -> Bool {
+    var count = count
+    return setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &count, socklen_t(MemoryLayout<Int32>.size)) == 0
+  }
+
   /// Whether nothing has arrived that was not read yet, not even the peer's end.
   package static func isEmpty(_ socket: Int32) -> Bool {
     var byte: UInt8 = 0

@@ -82,6 +82,28 @@ struct SlowClientTests {
     #expect(server.folder.read("x") == bytes)
   }
 
+  /// Waking up for each packet of a slow link would cost more than receiving it.
+  @Test func aLargeBodyIsReadInLargePieces() throws {
+    let server = try TestServer()
+    let bytes = pattern(82_000)
+    let upload = try server.create("x", length: 1_000_000)
+    let patch = try server.beginPatch(upload, at: 0, length: 1_000_000, Array(bytes[..<5000]))
+    var sizes: Set<Int64> = []
+    for start in stride(from: 5000, to: 50_000, by: 1000) {
+      try patch.send(Array(bytes[start..<start + 1000]))
+      usleep(10_000)
+      sizes.insert(server.folder.sizeOfKept)
+    }
+    #expect(sizes.count <= 5, "what has arrived is taken once a second, or when it is much")
+    try patch.send(Array(bytes[50_000..<75_000]))
+    #expect(try eventually { server.folder.sizeOfKept >= 64 << 10 })
+    // The connection ends with few bytes after those.
+    try patch.send(Array(bytes[75_000...]))
+    patch.finishSending()
+    #expect(try eventually { server.folder.sizeOfKept == 82_000 })
+    #expect(try server.offset(upload) == 82_000)
+  }
+
   @Test func manySlowClientsKeepNobodyElseWaiting() throws {
     let server = try TestServer()
     let slow = try (0..<300).map { number in

@@ -17,6 +17,18 @@ final class ClientStream {
   /// TLS may have read bytes from the socket that `receive` has not returned yet.
   private(set) var hasMore = false
 
+  /// The number of bytes from which on the system reports the socket as readable.
+  private var leastReadable: Int32 = 1
+
+  /// From now on the socket counts as readable when `count` bytes have arrived, when the client has closed, or when the
+  /// system has no room for more. A body over a slow link arrives in small packets, and waking up for each of them would
+  /// cost more than receiving them. At least that many bytes must follow, or the connection would wait for ever. Over TLS
+  /// one byte is enough, because OpenSSL itself reads its records in parts. socket(7), SO_RCVLOWAT.
+  func setLeastReadable(_ count: Int32) {
+    let count = tls == nil ? count : 1
+    if count != leastReadable, Socket.setLeastReadable(count, socket.number) { leastReadable = count }
+  }
+
   enum Handshake { case done, reading, writing, failed }
   func handshake() -> Handshake {
     switch tls?.handshake() ?? .nothing {

@@ -10,11 +10,7 @@ extension Connection {
   private static let mostAhead = 64 << 10
 
   func read() {
-    if case .receiving(let receiver) = phase, held.isEmpty, receiver.takesPipes, !stream.isEncrypted,
-      parser.contentAhead >= Self.leastPiped, let pipe = loop.pipe
-    {
-      return splice(to: receiver, pipe)
-    }
+    if let pipe = loop.pipe, let receiver = pipedReceiver { return splice(to: receiver, pipe) }
     let room = loop.room
     held.withUnsafeBytes { room.copyMemory(from: $0) }
     let end = min(room.count, held.count + mostToRead)
@@ -27,6 +23,26 @@ extension Connection {
     case .end, .broken: close()
     }
   }
+
+  /// The receiver to which the next bytes go through the pipe.
+  private var pipedReceiver: (any BodyReceiver)? {
+    guard case .receiving(let receiver) = phase, held.isEmpty, receiver.takesPipes, !stream.isEncrypted,
+      parser.contentAhead >= Self.leastPiped
+    else { return nil }
+    return receiver
+  }
+
+  /// Called by the event loop once in a while. Takes what has arrived and was too little to be reported, and closes the connection if a timeout has passed.
+  func check() {
+    if leastToRead > 1 {
+      read()
+      settle()
+    }
+    if timer.isOver(loop.now, loop.limits, moved: { Socket.moved(stream.socket.number) }) { close() }
+  }
+
+  /// The number of bytes to wait for before the next `read`.
+  var leastToRead: Int32 { loop.pipe != nil && pipedReceiver != nil ? Int32(Self.leastPiped) : 1 }
 
   /// Within a body, reads no bytes of the next request, so that none need to be copied.
   private var mostToRead: Int {
@@ -119,19 +135,35 @@ extension Connection {
     }
   }
 
-  /// Moves available content from the socket to the receiver through the pipe, at most the pipe's capacity.
   private func splice(to receiver: any BodyReceiver, _ pipe: SplicePipe) {
+    do throws(ServerError) {
+      let count = try move(to: receiver, pipe)
+      if count < 0, errno == EAGAIN || errno == EINTR { return }
+      if count <= 0 { return close() }
+      if parser.take(count) { end([:]) }
+    } catch {
+      refuseRest(error, receiver)
+    }
+  }
+
+  /// Gives the receiver what has arrived and was too little to be reported, because the connection is about to close.
+  func takeArrived() {
+    if let pipe = loop.pipe, let receiver = pipedReceiver { _ = try? move(to: receiver, pipe) }
+  }
+
+  /// Moves available content from the socket to the receiver through the pipe, at most the pipe's capacity. Returns the
+  /// number of bytes; like `recv`, 0 at the end and a negative number with `errno`.
+  private func move(to receiver: any BodyReceiver, _ pipe: SplicePipe) throws(ServerError) -> Int {
     let count = pipe.fill(from: stream.socket, atMost: parser.contentAhead)
-    if count < 0, errno == EAGAIN || errno == EINTR { return }
-    if count <= 0 { return close() }
+    if count <= 0 { return count }
     loop.received(count)
     notes?.received += Int64(count)
     do throws(ServerError) {
       try receiver.take(.piped(pipe.reader, count: count))
     } catch {
       pipe.empty()
-      return refuseRest(error, receiver)
+      throw error
     }
-    if parser.take(count) { end([:]) }
+    return count
   }
 }

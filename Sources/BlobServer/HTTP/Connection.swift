@@ -110,11 +110,6 @@ final class Connection: @unchecked Sendable {
     settle()
   }
 
-  /// Closes the connection if a timeout has passed.
-  func check() {
-    if timer.isOver(loop.now, loop.limits, moved: { Socket.moved(stream.socket.number) }) { close() }
-  }
-
   /// Closes the connection at once, unless a worker is busy with its request: then it closes when the worker is done.
   func cut() { if !isWaiting { close() } }
 
@@ -122,6 +117,7 @@ final class Connection: @unchecked Sendable {
     if case .closed = phase { return }
     var hasFiles = false
     if case .receiving(let receiver) = phase {
+      takeArrived()
       receiver.cut()
       hasFiles = true
     }
@@ -150,19 +146,22 @@ final class Connection: @unchecked Sendable {
   // MARK: Events that the poller watches for
 
   /// Makes the poller watch for the events that the phase needs.
-  private func settle() {
+  func settle() {
     switch phase {
     case .handshake, .waiting, .closed: break
     case .head, .receiving, .discarding:
       // If TLS must write before it can read, bytes stay unread in the socket; watching for reads would report them
       // again and again.
+      stream.setLeastReadable(leastToRead)
       watch(stream.mustWriteToRead ? .write : writer.isEmpty ? .read : [.read, .write])
       if stream.hasMore || hasTurnLeft, !isQueued {
         isQueued = true
         loop.goOnLater(with: self)
       }
     case .answering: watch(.write)
-    case .lingering: watch(.read)
+    case .lingering:
+      stream.setLeastReadable(1)
+      watch(.read)
     }
   }
 
