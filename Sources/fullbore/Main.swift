@@ -10,7 +10,7 @@ enum Fullbore {
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
     PushCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, AbortCommand.self, ServeCommand.self,
-    ChecksumCommand.self,
+    ChecksumCommand.self, ManualCommand.self, CompletionsCommand.self,
   ]
 
   static func main() async {
@@ -87,8 +87,8 @@ enum Fullbore {
     let declaration = command.declaration
     do throws(UsageError) {
       let arguments = try Arguments(rest, declaration)
-      if arguments.wantsHelp {
-        Console.output.write(declaration.help)
+      if let length = arguments.wantsHelp {
+        Console.output.write(declaration.help(length))
         return withResult(.ok)
       }
       let command = try command.init(arguments)

@@ -110,10 +110,6 @@ import Testing
     #expect(problem("--on-upload", scratch.file("text"))?.contains("not a program") == true)
     #expect(problem("--on-upload", "/none")?.contains("No such file") == true)
   }
-
-  @Test func noLineOfTheHelpIsTooLong() {
-    for line in ServeCommand.declaration.help.split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
-  }
 }
 
 /// Collects what the operator is told.

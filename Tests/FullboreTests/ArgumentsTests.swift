@@ -9,8 +9,7 @@ import Testing
     options: [
       .flag("dry-run", short: "n", "only say"), .flag("verbose", short: "v", "more"),
       .value("jobs", "N", short: "j", "at once"), .value("exclude", "GLOB", isRepeatable: true, "not these"),
-      .planned("layout", "TEMPLATE"),
-    ])
+    ] + [.value("part-size", "SIZE", "in one request")].inGroup(.pace))
 
   func parse(_ arguments: BytePath...) throws(UsageError) -> Arguments { try Arguments(arguments, Self.declaration) }
 
@@ -66,7 +65,6 @@ import Testing
     #expect(refusal("--jobs") == "--jobs needs a value: --jobs N")
     #expect(refusal("-nj") == "-j needs a value: -j N")
     #expect(refusal("--dry-run=yes") == "--dry-run takes no value")
-    #expect(refusal("--layout", "x") == "--layout is planned, but not there yet")
   }
 
   @Test(arguments: ["0", "10", "", "x", "-1", "1.5"])
@@ -77,18 +75,24 @@ import Testing
   }
 
   @Test func helpIsMadeOfTheDeclarations() throws {
-    #expect(try parse("--help").wantsHelp)
-    #expect(try parse("-nh").wantsHelp)
-    let help = Self.declaration.help
-    #expect(help.contains("  -j, --jobs N        at once\n"))
-    #expect(help.contains("      --exclude GLOB  not these\n"))
-    #expect(!help.contains("layout"))
+    #expect(try parse("--help").wantsHelp == .short)
+    #expect(try parse("-nh").wantsHelp == .short)
+    #expect(try parse("--help-all").wantsHelp == .whole)
+    let (short, whole) = (Self.declaration.help(.short), Self.declaration.help(.whole))
+    #expect(short.contains("  -j, --jobs N        at once\n"))
+    #expect(short.contains("      --exclude GLOB  not these\n"))
+    #expect(!short.contains("--part-size"))
+    #expect(whole.contains("  -j, --jobs N          at once\n"))
+    #expect(whole.contains("\nSpeed:\n      --part-size SIZE  in one request\n"))
   }
 
   @Test func everyCommandHasHelpWithinReason() {
     for command in Fullbore.commands {
-      let lines = command.declaration.help.split(separator: "\n")
-      #expect(lines.allSatisfy { $0.count <= 120 }, "\(command.declaration.name)")
+      for length in HelpLength.allCases {
+        let lines = command.declaration.help(length).split(separator: "\n")
+        #expect(lines.allSatisfy { $0.count <= 120 }, "\(command.declaration.name)")
+        #expect(length == .whole || lines.count <= 36, "\(command.declaration.name): \(lines.count) lines")
+      }
     }
   }
 }

@@ -18,7 +18,10 @@ import Testing
   @Test func aRateMayEndInPerSecondAndIsNeverZero() {
     #expect(Quantity.rate("20M") == 20 << 20)
     #expect(Quantity.rate("20M/s") == 20 << 20)
-    #expect(Quantity.rate("0") == nil)
+    #expect(Quantity.rate("50MB/s") == 50_000_000)
+    #expect(Quantity.rate("20Mbit") == 2_500_000 && Quantity.rate("20Mbit/s") == 2_500_000)
+    #expect(Quantity.rate("1.5Gbit") == 187_500_000 && Quantity.rate("8bit") == 1)
+    for text in ["0", "7bit", "bit", "20Mbits", "-1M"] { #expect(Quantity.rate(text) == nil, "\(text)") }
   }
 
   @Test(

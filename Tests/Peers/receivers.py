@@ -38,7 +38,7 @@ class Proxied(Receiver):
         super().__init__(scratch)
         self.inner = free_port()
         self.front = None
-        said = subprocess.run([self.binary, "serve", "--help"], capture_output=True, text=True).stdout
+        said = subprocess.run([self.binary, "serve", "--help-all"], capture_output=True, text=True).stdout
         self.options = ("--host", "127.0.0.1") if "--host" in said else ()
 
     inner_port = property(lambda self: self.inner)

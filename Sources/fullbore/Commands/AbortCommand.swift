@@ -16,7 +16,7 @@ struct AbortCommand: Command {
       .value("older-than", "DURATION", "of the orphans only those begun so long ago, like 24h"),
       .flag("dry-run", short: "n", "only say which orphans there are"),
       .flag("forget", "here only, where a server cannot be asked or refuses: it keeps them until they expire"),
-    ] + ConnectionOptions.declared + [journalOption],
+    ] + ConnectionOptions.declared + [journalOption].inGroup(.output),
     notes: """
       ID is the number that 'fullbore status' shows. Files that are done stay, here and there; so does what a process is
       just sending. An upload that its server refuses to delete stays in the journal, and the exit status is 1. A tus

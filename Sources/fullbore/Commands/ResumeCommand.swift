@@ -7,7 +7,8 @@ struct ResumeCommand: Command {
   static let declaration = CommandDeclaration(
     name: "resume", synopsis: "resume [DESTINATION]",
     summary: "finish what earlier pushes left unfinished",
-    options: PaceOptions.declared + ConnectionOptions.declared + [journalOption] + OutputOptions.declared,
+    options: OutputOptions.declared + PaceOptions.declared + ConnectionOptions.declared
+      + [journalOption].inGroup(.output),
     notes: """
       DESTINATION is a URL as 'fullbore status' shows it, s3://bucket/prefix or gs://bucket/prefix: only what goes there,
       or below it, is finished. A URL that was pushed to with a query is given with its query again, since the journal does

@@ -15,27 +15,38 @@ struct ServeCommand: Command {
       ),
       .value(
         "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
-      .value("max-size", "SIZE", "of one upload, like 8G; no limit when not given"),
-      .value(
-        "max-total", "SIZE", "of all files in FOLDER, with what unfinished uploads are to have; no limit when not given"
-      ),
-      .value(
-        "expire", "DURATION", "how long an unfinished upload is kept after its last byte, like 7d; 1d when not given"),
-      .value("max-unfinished", "N", "uploads begun and not finished at any time; 10000 when not given"),
-      .flag("read-only", "receive nothing"),
-      .flag("allow-delete", "let clients delete"),
-      .value(
-        "allow-origin", "ORIGIN", isRepeatable: true, "web pages that may talk to it: https://host, or *; repeatable"),
-      .value(
-        "host", "NAME", isRepeatable: true,
-        "a name it answers to, as behind a proxy; repeatable; with a token it answers to any"),
-      .flag("json", "print an object of JSON a line: the URL, and each file that was received"),
-      .flag("quiet", short: "q", "print nothing but the URL"),
       .value(
         "tls", "self", "speak HTTPS with a certificate of its own, of which browsers warn"),
-      .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
-      .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
-    ] + MonitoringOptions.declared,
+      .flag("quiet", short: "q", "print nothing but the URL"),
+    ]
+      + [
+        .value("max-size", "SIZE", "of one upload, like 8G; no limit when not given"),
+        .value(
+          "max-total", "SIZE",
+          "of all files in FOLDER, with what unfinished uploads are to have; no limit when not given"
+        ),
+        .value(
+          "expire", "DURATION", "how long an unfinished upload is kept after its last byte, like 7d; 1d when not given"),
+        .value("max-unfinished", "N", "uploads begun and not finished at any time; 10000 when not given"),
+      ].inGroup(.limits)
+      + [
+        .flag("read-only", "receive nothing"),
+        .flag("allow-delete", "let clients delete"),
+        .value(
+          "allow-origin", "ORIGIN", isRepeatable: true, "web pages that may talk to it: https://host, or *; repeatable"),
+        .value(
+          "host", "NAME", isRepeatable: true,
+          "a name it answers to, as behind a proxy; repeatable; with a token it answers to any"),
+      ].inGroup(.access)
+      + [
+        .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
+        .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
+      ].inGroup(.credentials) + MonitoringOptions.declared
+      + [.flag("json", "print an object of JSON a line: the URL, and each file that was received")].inGroup(.output),
+    examples: [
+      .init("serve ~/Pictures/in --share", "from phones nearby: shows a QR code that opens a page which sends"),
+      .init("serve /srv/photos --listen :8080 --token-file token", "for 'fullbore push' and others, on every address"),
+    ],
     notes: """
       The URL is the first line printed. Ctrl-C ends it; unfinished uploads go on when it runs again.
       A finished upload appears under its name at once and whole; other bytes are never written over a name unless the

@@ -10,9 +10,9 @@ struct StatusCommand: Command {
     summary: "what the journal knows: done, under way, failed (with the reason)",
     options: [
       .flag("all", "every file, also what is done"),
-      .flag("check", "ask the servers how much they hold of what is unfinished and not under way"), journalOption,
+      .flag("check", "ask the servers how much they hold of what is unfinished and not under way"),
       .flag("json", "one JSON object a line: destination, file, reading, unread"),
-    ] + ConnectionOptions.declared,
+    ] + ConnectionOptions.declared + [journalOption].inGroup(.output),
     notes: """
       'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up, as is needed for what
       cannot be read again: a file that is gone, or standard input. Of a card that is not plugged in, all is gone.

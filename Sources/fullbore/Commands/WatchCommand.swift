@@ -8,7 +8,12 @@ struct WatchCommand: Command {
   static let declaration = CommandDeclaration(
     name: "watch", synopsis: "watch FOLDER... DESTINATION",
     summary: "push what is there, then keep pushing what arrives",
-    options: WatchOptions.declared, notes: WatchOptions.notes)
+    options: WatchOptions.declared,
+    examples: [
+      .init(
+        "watch DCIM/ http://nas:8080/2026/ --layout '{year}/{month}/{name}'",
+        "what is there, and what arrives from now on")
+    ], notes: WatchOptions.notes)
 
   let options: WatchOptions
 

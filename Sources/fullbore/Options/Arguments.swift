@@ -1,60 +1,5 @@
 import Blobs
 
-/// Declares an option for both the parser and `--help`.
-struct OptionDeclaration: Sendable {
-  /// The name without dashes.
-  let name: String
-  let short: Character?
-  /// Placeholder for the value in `--help`; nil: the option takes no value.
-  let value: String?
-  let help: String
-  /// Whether all values count if the option is given several times; otherwise only the last one counts.
-  var isRepeatable = false
-  /// A planned option, which the parser refuses.
-  var isPlanned = false
-
-  static func flag(_ name: String, short: Character? = nil, _ help: String) -> OptionDeclaration {
-    OptionDeclaration(name: name, short: short, value: nil, help: help)
-  }
-
-  static func value(
-    _ name: String, _ value: String, short: Character? = nil, isRepeatable: Bool = false, _ help: String
-  ) -> OptionDeclaration {
-    OptionDeclaration(name: name, short: short, value: value, help: help, isRepeatable: isRepeatable)
-  }
-
-  static func planned(_ name: String, _ value: String? = nil) -> OptionDeclaration {
-    OptionDeclaration(name: name, short: nil, value: value, help: "", isPlanned: true)
-  }
-
-  /// The option as shown in `--help`: `-j, --jobs N`.
-  fileprivate var title: String {
-    (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.map { " \($0)" } ?? "")
-  }
-}
-
-/// Declares the name, the operands and the options of a command, and the text of its `--help`.
-struct CommandDeclaration: Sendable {
-  let name: String
-  /// The name and its operands: `push SOURCE... DESTINATION`.
-  let synopsis: String
-  let summary: String
-  let options: [OptionDeclaration]
-  /// Further information for the user.
-  var notes = ""
-
-  var help: String {
-    let listed = options.filter { !$0.isPlanned } + [.flag("help", short: "h", "this text")]
-    let width = listed.map(\.title.count).max() ?? 0
-    let lines = listed.map { option in
-      let padding = String(repeating: " ", count: width - option.title.count)
-      return "  \(option.title)\(padding)  \(option.help)\n"
-    }
-    let notes = notes.isEmpty ? "" : "\n\(notes)\n"
-    return "fullbore \(synopsis)\n\(summary)\n\nOptions:\n\(lines.joined())\(notes)"
-  }
-}
-
 /// The command line is invalid, and nothing was done. Exit status 2.
 struct UsageError: Error, Sendable, CustomStringConvertible {
   let message: String
@@ -68,7 +13,7 @@ struct UsageError: Error, Sendable, CustomStringConvertible {
 struct Arguments: Sendable {
   /// Arguments that are not options, in order.
   private(set) var operands: [BytePath] = []
-  private(set) var wantsHelp = false
+  private(set) var wantsHelp: HelpLength?
   private var values: [String: [BytePath]] = [:]
   private let declaration: CommandDeclaration
 
@@ -128,9 +73,9 @@ struct Arguments: Sendable {
     let body = argument.bytes.dropFirst(2)
     let name = String(decoding: body.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
     let inline = body.firstIndex(of: UInt8(ascii: "=")).map { BytePath(body[($0 + 1)...]) }
-    if name == "help" { return wantsHelp = true }
+    if let length = HelpLength(rawValue: name) { return wantsHelp = length }
     guard let option = declaration.options.first(where: { $0.name == name }) else {
-      let known = declaration.options.filter { !$0.isPlanned }.map { $0.name } + ["help"]
+      let known = declaration.options.map(\.name) + HelpLength.allCases.map(\.rawValue)
       let hint = closest(to: name, among: known).map { " Did you mean '--\($0)'?" } ?? ""
       throw UsageError("there is no option '--\(shown(BytePath(name)))'.\(hint)")
     }
@@ -142,7 +87,7 @@ struct Arguments: Sendable {
     var letters = argument.bytes.dropFirst()
     while let letter = letters.popFirst() {
       let character = Character(Unicode.Scalar(letter))
-      if character == "h" { return wantsHelp = true }
+      if character == "h" { return wantsHelp = .short }
       guard let option = declaration.options.first(where: { $0.short == character }) else {
         throw UsageError(
           "there is no option '\(shown(argument))'; put '--' before names that begin with a dash")
@@ -159,7 +104,6 @@ struct Arguments: Sendable {
   private mutating func take(
     _ option: OptionDeclaration, as given: String, _ inline: BytePath?, _ rest: inout ArraySlice<BytePath>
   ) throws(UsageError) {
-    if option.isPlanned { throw UsageError("\(given) is planned, but not there yet") }
     guard let placeholder = option.value else {
       values[option.name] = []
       return

@@ -175,13 +175,17 @@ struct ConnectionOptions: Sendable, Hashable {
 
   static let declared: [OptionDeclaration] =
     [
+      .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'; read again after a 401")
+    ]
+    + [
       .value(
         "header", "'K: V'", isRepeatable: true, "one more request field, or @FILE with a field a line; repeatable"),
-      .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'; read again after a 401"),
       .flag("netrc", "user and password for the destination's host from $NETRC or ~/.netrc"),
       .value("netrc-file", "FILE", "the same, from another file"),
       .value("cacert", "FILE", "certificates to trust, PEM"),
       .flag("insecure", "trust any certificate: whoever answers can read and change everything"),
+    ].inGroup(.credentials)
+    + [
       .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
       .value(
         "retries", "N",
@@ -191,5 +195,5 @@ struct ConnectionOptions: Sendable, Hashable {
         "finish-timeout", "DURATION",
         "for the answer once all is sent, 12 times that while it is at work; 5m when not given"
       ),
-    ] + S3Options.declared
+    ].inGroup(.network) + S3Options.declared
 }

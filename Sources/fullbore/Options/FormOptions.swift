@@ -60,13 +60,13 @@ struct FormOptions: Sendable, Hashable {
   }
 
   static let declared: [OptionDeclaration] = [
-    .value("field", "NAME", "of a form: the name of the file's field; file when not given"),
+    .value("field", "NAME", "the name of the file's field; file when not given"),
     .value(
       "form", "K=V", isRepeatable: true,
-      "of a form: a further field, or @FILE of such lines; {name} and {path} are the file's"),
-    .value("expect", "STATUS", "of a form: the status that means success, like 303; any 2xx when not given"),
-    .value("reply", "JSONPATH", "of a form: where the answer says where the file is, like $.files[0].url"),
-  ]
+      "a further field, or @FILE of such lines; {name} and {path} are the file's"),
+    .value("expect", "STATUS", "the status that means success, like 303; any 2xx when not given"),
+    .value("reply", "JSONPATH", "where the answer says where the file is, like $.files[0].url"),
+  ].inGroup(.forms)
 }
 
 extension FormOptions {

@@ -1,4 +1,4 @@
-/// The address on which `serve` listens: `127.0.0.1:8080`, `[::1]:0`, `localhost:8080`.
+/// The address on which `serve` listens: `127.0.0.1:8080`, `[::1]:0`, `localhost:8080`; `:8080` is every IPv4 address.
 struct ListenAddress: Sendable, Hashable {
   /// The address without brackets.
   let address: String
@@ -13,6 +13,7 @@ struct ListenAddress: Sendable, Hashable {
     } else if address.contains(":") {
       return nil
     }
+    if address.isEmpty { address = text.hasPrefix(":") ? "0.0.0.0" : "" }
     if address.isEmpty { return nil }
     self.address = String(address)
     self.port = port

@@ -22,6 +22,6 @@ struct PaceOptions: Sendable, Hashable {
   static let declared: [OptionDeclaration] = [
     .value("jobs", "N", short: "j", "files at once; when not given up to 64, some 8 of them over 4M"),
     .value("parts-at-once", "N", "parts of one file at once; when not given as many as the link gains by"),
-    .value("bwlimit", "RATE", "bytes a second for all together, like 20M; no limit when not given"),
-  ]
+    .value("bwlimit", "RATE", "bytes a second for all together, like 20M or 50Mbit; no limit when not given"),
+  ].inGroup(.pace)
 }

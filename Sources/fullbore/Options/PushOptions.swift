@@ -185,38 +185,47 @@ struct PushOptions: Sendable {
   private static let checksums = Digest.Algorithm.all.map(\.name).joined(separator: ", ")
 
   static let declared: [OptionDeclaration] =
-    PaceOptions.declared + [
-      .value(
-        "part-size", "SIZE",
-        "bytes in one request, like 64M; when not given 8M to s3://, else all in one"),
-      .value(
-        "checksum", "ALG",
-        "each request carries its digest: sha256, sha512; tus: crc32c, …; s3://: crc32c anyway"
-      ),
+    [
+      .flag("check", "ask the server for what is done: by digest where it tells one, else by length"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name"),
-      .flag(
-        "check", "ask the server for what is done: by digest where it tells one, else by length"
-      ),
-      .flag("no-times", "do not tell the server when files were last written"),
-      .value("name", "NAME", "what a single source is called at the destination"),
       .value(
-        "spool-memory", "SIZE",
-        "of standard input, bytes held to be sent again; 12M when not given, to s3:// 32M"),
-      .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
-      .value(
-        "layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}': see below"),
-      .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),
-      .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93 when not given"),
+        "layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
       .value(
         "include", "GLOB", isRepeatable: true, "only files whose path or name matches, or all in DIR/; repeatable"),
       .value(
         "exclude", "GLOB", isRepeatable: true,
         "no files or folders whose path or name matches, nor a folder DIR/; repeatable"),
-      .flag("hidden", "also what begins with a dot"),
       .flag("dry-run", short: "n", "only name the chosen files, also what is sent already; asks no server, no journal"),
-    ] + FormOptions.declared + ConnectionOptions.declared + S3Options.objectDeclared + [journalOption]
-    + OutputOptions.declared
+    ] + OutputOptions.declared
+    + [
+      .flag("hidden", "also what begins with a dot"),
+      .value("name", "NAME", "what a single source is called at the destination"),
+      .flag("no-times", "do not tell the server when files were last written"),
+      .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),
+      .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93 when not given"),
+    ].inGroup(.choice)
+    + [
+      .value(
+        "checksum", "ALG", "each request carries its digest: sha256, sha512; tus: crc32c, …; s3://: crc32c anyway")
+    ].inGroup(.checks) + PaceOptions.declared
+    + [
+      .value("part-size", "SIZE", "bytes in one request, like 64M; when not given 8M to s3://, else all in one")
+    ].inGroup(.pace) + ConnectionOptions.declared
+    + [
+      .value(
+        "spool-memory", "SIZE", "bytes of it held to be sent again; 12M when not given, to s3:// 32M"),
+      .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
+    ].inGroup(.pipes) + FormOptions.declared + S3Options.objectDeclared + [journalOption].inGroup(.output)
+
+  static let examples: [CommandDeclaration.Example] = [
+    .init("push DCIM/ http://nas:8080/2026/ --token-file token", "what is in DCIM, into 2026; run again, it goes on"),
+    .init(
+      "push DCIM/ dav+https://cloud.example/remote.php/dav/files/anna/ --netrc",
+      "to Nextcloud, or another WebDAV server"),
+    .init("push holiday.mov s3://media/2026/", "to S3; keys from the environment or ~/.aws"),
+    .init("push - http://nas:8080/albums.tar", "standard input, under that name"),
+  ]
 
   static let notes = """
     SOURCE is a file, a folder, either of them as file:///path, http[s]://host/path, which is sent on as it comes, or -

@@ -12,10 +12,13 @@ enum Quantity {
     return scaled(digits, by: unit)
   }
 
-  /// Parses bytes per second from `20M` or `20M/s`; nil if the text is invalid or the rate is 0.
+  /// Parses bytes per second from `20M`, `50MB/s`, or `20Mbit` and `20Mbit/s`, which are bits; nil if the text is invalid
+  /// or the rate is less than a byte.
   static func rate(_ text: String) -> Int64? {
-    let size = size(text.hasSuffix("/s") ? String(text.dropLast(2)) : text)
-    return size == 0 ? nil : size
+    let amount = text.hasSuffix("/s") ? String(text.dropLast(2)) : text
+    guard amount.hasSuffix("bit") else { return size(amount).flatMap { $0 == 0 ? nil : $0 } }
+    // A Mbit is 10^6 bits, as links are measured.
+    return size(amount.dropLast(3) + "B").flatMap { $0 < 8 ? nil : $0 / 8 }
   }
 
   /// Parses `30s`, `5m`, `1h30m`, `2d`, `250ms`; a bare number means seconds.

@@ -62,18 +62,18 @@ struct S3Options: Sendable, Hashable {
   }
 
   static let declared: [OptionDeclaration] = [
-    .value("endpoint", "URL", "for s3://: a server that is not Amazon's; $AWS_ENDPOINT_URL"),
-    .value("region", "NAME", "for s3://: where the bucket is; found out for Amazon's; $AWS_REGION"),
-    .value("profile", "NAME", "for s3://: whose keys, in ~/.aws/credentials or ~/.aws/config; $AWS_PROFILE"),
-    .value("addressing", "STYLE", "for s3://: the bucket in the URL's path, or virtual: in the host's name"),
-  ]
+    .value("endpoint", "URL", "a server that is not Amazon's; $AWS_ENDPOINT_URL"),
+    .value("region", "NAME", "where the bucket is; found out for Amazon's; $AWS_REGION"),
+    .value("profile", "NAME", "whose keys, in ~/.aws/credentials or ~/.aws/config; $AWS_PROFILE"),
+    .value("addressing", "STYLE", "the bucket in the URL's path, or virtual: in the host's name"),
+  ].inGroup(.s3)
 
   static let objectDeclared: [OptionDeclaration] = [
-    .value("storage-class", "NAME", "for s3://: of what is made there, like STANDARD_IA"),
-    .value("sse", "HOW", "for s3://: encrypted there: AES256 or aws:kms; else as the bucket has it"),
-    .value("sse-kms-key", "ID", "for s3://: with this key of --sse aws:kms"),
-    .value("metadata", "K=V", isRepeatable: true, "for s3://: kept with every object; repeatable"),
-  ]
+    .value("storage-class", "NAME", "of what is made there, like STANDARD_IA"),
+    .value("sse", "HOW", "encrypted there: AES256 or aws:kms; else as the bucket has it"),
+    .value("sse-kms-key", "ID", "with this key of --sse aws:kms"),
+    .value("metadata", "K=V", isRepeatable: true, "kept with every object; repeatable"),
+  ].inGroup(.s3)
 }
 
 extension UInt8 {

@@ -18,7 +18,7 @@ struct MonitoringOptions: Sendable {
       "metrics", "ADDRESS:PORT", "an address of this machine for /metrics, without the token, like 127.0.0.1:9100"),
     .value("on-upload", "COMMAND", "a program to run for each file, with its path as the argument, without a shell"),
     .value("notify", "URL", "POST an object of JSON there for each file, again if that fails"),
-  ]
+  ].inGroup(.monitoring)
 
   /// Sets the options that belong to the server itself.
   init(_ arguments: Arguments, _ options: inout ServerOptions) throws(UsageError) {

@@ -1,0 +1,120 @@
+/// A shell for which a script of completions can be printed.
+enum Shell: String, CaseIterable, Sendable {
+  case bash, zsh, fish
+
+  /// A script that completes commands, options and the files that options and operands name.
+  func script(_ commands: [CommandDeclaration]) -> String {
+    switch self {
+    case .bash: Self.bash(commands)
+    case .zsh: Self.zsh(commands)
+    case .fish: Self.fish(commands)
+    }
+  }
+
+  /// Bash completes a file name itself where the function replies nothing.
+  private static func bash(_ commands: [CommandDeclaration]) -> String {
+    let cases = commands.map { command in
+      let options = command.completed
+      let words = options.map { "--\($0.name)" }.joined(separator: " ")
+      let values = options.filter { $0.value != nil && !$0.namesFile }
+        .flatMap { ["--\($0.name)"] + ($0.short.map { ["-\($0)"] } ?? []) }.joined(separator: " ")
+      return "  \(command.name)) options='\(words)' values='\(values)' ;;\n"
+    }
+    return """
+      # Completions of fullbore for bash: made by 'fullbore completions bash'.
+      _fullbore() {
+        local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options values
+        COMPREPLY=()
+        if [ "$COMP_CWORD" -eq 1 ]; then
+          mapfile -t COMPREPLY < <(compgen -W '\(commands.map(\.name).joined(separator: " "))' -- "$word")
+          return
+        fi
+        case ${COMP_WORDS[1]} in
+      \(cases.joined())  *) return ;;
+        esac
+        # A value that is no file cannot be completed.
+        case " $values " in
+        *" $before "*) compopt +o default +o bashdefault; return ;;
+        esac
+        case $word in
+        -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word") ;;
+        esac
+      }
+      complete -o bashdefault -o default -F _fullbore fullbore
+
+      """
+  }
+
+  private static func zsh(_ commands: [CommandDeclaration]) -> String {
+    let names = commands.map { "    \(quoted("\($0.name):\($0.summary)"))\n" }
+    let cases = commands.map { command in
+      let options = command.completed.map { option in
+        let help = option.help.replacing("[", with: "\\[").replacing("]", with: "\\]")
+        let value = option.value.map { ":\($0.replacing(":", with: "\\:")):\(option.namesFile ? "_files" : " ")" } ?? ""
+        let text = quoted("[\(help)]\(value)")
+        let repeats = option.isRepeatable ? "\\*" : ""
+        guard let short = option.short else { return "      \(repeats)--\(option.name)\(text)" }
+        return "      '(-\(short) --\(option.name))'{-\(short),--\(option.name)}\(text)"
+      }
+      return
+        "  \(command.name))\n    _arguments -S \\\n\(options.joined(separator: " \\\n")) \\\n      '*:file:_files' ;;\n"
+    }
+    return """
+      #compdef fullbore
+      # Completions of fullbore for zsh: made by 'fullbore completions zsh'.
+      _fullbore() {
+        local -a commands
+        commands=(
+      \(names.joined())  )
+        if (( CURRENT == 2 )); then
+          _describe -t commands command commands
+          return
+        fi
+        local command=$words[2]
+        shift words
+        (( CURRENT-- ))
+        case $command in
+      \(cases.joined())  esac
+      }
+      if [ "$funcstack[1]" = _fullbore ]; then _fullbore "$@"; else compdef _fullbore fullbore; fi
+
+      """
+  }
+
+  private static func fish(_ commands: [CommandDeclaration]) -> String {
+    let lines = commands.flatMap { command in
+      ["complete -c fullbore -n __fish_use_subcommand -f -a \(command.name) -d \(fishQuoted(command.summary))"]
+        + command.completed.map { option in
+          let short = option.short.map { " -s \($0)" } ?? ""
+          // -r: a value, which may be a file; -x: a value that is none.
+          let value = option.value == nil ? "" : option.namesFile ? " -r" : " -x"
+          return
+            "complete -c fullbore -n '__fish_seen_subcommand_from \(command.name)' -l \(option.name)\(short)\(value) "
+            + "-d \(fishQuoted(option.help))"
+        }
+    }
+    return "# Completions of fullbore for fish: made by 'fullbore completions fish'.\n"
+      + lines.map { $0 + "\n" }.joined()
+  }
+
+  /// `text` as one word of bash and zsh.
+  private static func quoted(_ text: String) -> String { "'\(text.replacing("'", with: "'\\''"))'" }
+
+  /// `text` as one word of fish, in whose quotes a backslash escapes.
+  private static func fishQuoted(_ text: String) -> String {
+    "'\(text.replacing("\\", with: "\\\\").replacing("'", with: "\\'"))'"
+  }
+}
+
+extension CommandDeclaration {
+  /// Its options with those for help.
+  fileprivate var completed: [OptionDeclaration] {
+    options + [.flag("help", short: "h", "what most people need")]
+      + (hasMore ? [.flag("help-all", "all options, and what to know")] : [])
+  }
+}
+
+extension OptionDeclaration {
+  /// Whether its value is a path of this machine.
+  fileprivate var namesFile: Bool { value == "FILE" || value == "FOLDER" || name == "on-upload" }
+}

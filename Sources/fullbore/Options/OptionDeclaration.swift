@@ -1,0 +1,54 @@
+/// Declares an option. The parser, `--help`, the manual page and the completions of shells are made from it.
+struct OptionDeclaration: Sendable {
+  /// The name without dashes.
+  let name: String
+  let short: Character?
+  /// Placeholder for the value in `--help`; nil: the option takes no value.
+  let value: String?
+  let help: String
+  /// Whether all values count if the option is given several times; otherwise only the last one counts.
+  var isRepeatable = false
+  var group = OptionGroup.everyday
+
+  static func flag(_ name: String, short: Character? = nil, _ help: String) -> OptionDeclaration {
+    OptionDeclaration(name: name, short: short, value: nil, help: help)
+  }
+
+  static func value(
+    _ name: String, _ value: String, short: Character? = nil, isRepeatable: Bool = false, _ help: String
+  ) -> OptionDeclaration {
+    OptionDeclaration(name: name, short: short, value: value, help: help, isRepeatable: isRepeatable)
+  }
+
+  /// The option as shown in `--help`: `-j, --jobs N`.
+  var title: String { (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.map { " \($0)" } ?? "") }
+}
+
+/// The heading under which `--help-all` and the manual list an option, in this order.
+enum OptionGroup: String, CaseIterable, Sendable {
+  /// What most people need; `--help` lists only these.
+  case everyday = "Everyday"
+  case choice = "What is sent, and how it is called"
+  case checks = "Checks"
+  case pace = "Speed"
+  case credentials = "Credentials and certificates"
+  case network = "Network"
+  case pipes = "Standard input"
+  case forms = "Forms (form+http://, form+https://)"
+  case s3 = "S3 (s3://)"
+  case limits = "Limits"
+  case access = "Who may do what"
+  case monitoring = "Monitoring"
+  case output = "Output and journal"
+}
+
+extension [OptionDeclaration] {
+  /// The same options, under a heading of `--help-all`.
+  func inGroup(_ group: OptionGroup) -> Self {
+    map { option in
+      var option = option
+      option.group = group
+      return option
+    }
+  }
+}
