@@ -1,5 +1,6 @@
 import BlobHTTP
 import Blobs
+import CCurl
 
 /// An HTTP/1.1 transport with a few worker threads, each with a persistent connection. libcurl makes the connections.
 ///
@@ -12,6 +13,11 @@ public final class SocketTransport: Transport {
   public init(_ options: Options = Options()) { pool = ConnectionPool(options) }
 
   deinit { pool.close() }
+
+  /// The name and the version of the library that connects, like `libcurl 7.88.1`.
+  package static var libraryVersion: String {
+    "libcurl \(String(cString: curl_version_info(fb_curl_version_now()).pointee.version))"
+  }
 
   public func send(
     _ request: HTTPRequest, body: BlobSlice?, _ on: Exchange

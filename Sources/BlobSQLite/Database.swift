@@ -14,6 +14,9 @@ public final class Database {
   /// A file created by this connection is not synced until it has a schema: there is nothing to lose yet.
   private var isNew: Bool
 
+  /// The version of the SQLite library, like `3.40.1`.
+  package static var libraryVersion: String { String(cString: sqlite3_libversion()) }
+
   /// Opens the file. If it does not exist, it is created with mode 0600, and missing folders with mode 0700.
   ///
   /// - `tables`: tables that the caller's schema has had in all its versions. A database without them that is not empty

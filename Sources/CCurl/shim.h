@@ -18,3 +18,4 @@ static inline CURLcode fb_curl_message_result(const CURLMsg *m) { return m->data
 // Macros with casts and arithmetic.
 static inline long fb_curl_http_1_1(void) { return CURL_HTTP_VERSION_1_1; }
 static inline long fb_curl_global_all(void) { return CURL_GLOBAL_ALL; }
+static inline CURLversion fb_curl_version_now(void) { return CURLVERSION_NOW; }

@@ -1,4 +1,6 @@
+import BlobClient
 import BlobCrypto
+import BlobSQLite
 import Blobs
 import Platform
 
@@ -6,6 +8,11 @@ import Platform
 @main
 enum Fullbore {
   static let version = Release.version
+
+  /// The libraries of the system that this program runs with, and their versions.
+  private static var libraries: [String] {
+    [SocketTransport.libraryVersion] + (cryptoLibrary.map { [$0] } ?? []) + ["SQLite \(Database.libraryVersion)"]
+  }
 
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
@@ -66,7 +73,7 @@ enum Fullbore {
     }
     switch first {
     case "--version":
-      Console.output.write("fullbore \(version)\n")
+      Console.output.write("fullbore \(version)\n\(libraries.joined(separator: ", "))\n")
       return withResult(.ok)
     case "--help", "-h", "help":
       if arguments.count > 1 { return await run(named: arguments[1], ["--help"]) }

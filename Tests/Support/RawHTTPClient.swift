@@ -58,6 +58,13 @@ package final class RawHTTPClient {
 
   deinit { close(descriptor) }
 
+  /// From now on the system sends one small packet, and the next one when that is acknowledged.
+  package func sendsLittleAtATime() {
+    var (size, off): (Int32, Int32) = (4096, 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &off, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   /// Sends a request's head, with `Host` unless `headers` contains it.
   package func head(_ method: String, _ path: String, _ headers: [(String, String)] = []) throws {
     target = path

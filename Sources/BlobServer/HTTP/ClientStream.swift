@@ -21,8 +21,7 @@ final class ClientStream {
   private var leastReadable: Int32 = 1
 
   /// From now on the socket counts as readable when `count` bytes have arrived, when the client has closed, or when the
-  /// system has no room for more. A body over a slow link arrives in small packets, and waking up for each of them would
-  /// cost more than receiving them. At least that many bytes must follow, or the connection would wait for ever. Over TLS
+  /// system has no room for more. At least that many bytes must follow, or the connection would wait for ever. Over TLS
   /// one byte is enough, because OpenSSL itself reads its records in parts. socket(7), SO_RCVLOWAT.
   func setLeastReadable(_ count: Int32) {
     let count = tls == nil ? count : 1

@@ -5,7 +5,7 @@ import Platform
 /// It copies bytes that belong to a later request and keeps them until the current request is answered.
 extension Connection {
   /// Bodies with at least this many remaining bytes go through a pipe.
-  private static let leastPiped: Int64 = 64 << 10
+  private static let leastPiped = Int64(BodyPace.many)
   /// Most bytes read while waiting for a header section: a small body arrives together with it.
   private static let mostAhead = 64 << 10
 
@@ -32,7 +32,8 @@ extension Connection {
     return receiver
   }
 
-  /// Called by the event loop once in a while. Takes what has arrived and was too little to be reported, and closes the connection if a timeout has passed.
+  /// Called by the event loop once in a while. Takes what has arrived and was too little to be reported, and closes the
+  /// connection if a timeout has passed.
   func check() {
     if leastToRead > 1 {
       read()
@@ -42,7 +43,7 @@ extension Connection {
   }
 
   /// The number of bytes to wait for before the next `read`.
-  var leastToRead: Int32 { loop.pipe != nil && pipedReceiver != nil ? Int32(Self.leastPiped) : 1 }
+  var leastToRead: Int32 { loop.pipe != nil && pipedReceiver != nil ? pace.least : 1 }
 
   /// Within a body, reads no bytes of the next request, so that none need to be copied.
   private var mostToRead: Int {
@@ -156,6 +157,7 @@ extension Connection {
   private func move(to receiver: any BodyReceiver, _ pipe: SplicePipe) throws(ServerError) -> Int {
     let count = pipe.fill(from: stream.socket, atMost: parser.contentAhead)
     if count <= 0 { return count }
+    pace.came(count, at: loop.now)
     loop.received(count)
     notes?.received += Int64(count)
     do throws(ServerError) {

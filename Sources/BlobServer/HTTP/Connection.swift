@@ -36,6 +36,7 @@ final class Connection: @unchecked Sendable {
   var held: [UInt8] = []
   /// `held` can be parsed at once: only other connections had to have their turn first.
   var hasTurnLeft = false
+  var pace = BodyPace()
   /// The event loop will call `goOn`.
   private var isQueued = false
   /// The request that has not been answered yet.
@@ -200,6 +201,7 @@ final class Connection: @unchecked Sendable {
     case .receive(let receiver):
       if isRead { return follow(receiver.end([:]), bodyIsRead: true) }
       phase = .receiving(receiver)
+      pace.bodyBegins()
       if request.expectsLeave, !hasMore, held.isEmpty { sendInterim(Self.leave) }
     case .later(let start):
       if loop.isCutting { return close() }
