@@ -61,6 +61,36 @@ import Testing
     try expectSecond(phone, server)
   }
 
+  /// The app was killed between the end of the first version and the begin of the second.
+  @Test func theNextLaunchSendsItIfTheFirstIsDone() async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let app = try await phone.launch()
+    try await app.add(first, as: "a.heic")
+    try await eventually { app.uploader.uploads.isEmpty }
+    let entry = try #require(try await app.journal.entries(.done, limit: 1).first)
+    let version = try second.info(Cancellation()).validator?.version
+    let addition = JournalAddition(metadata: ["kind": "edit"], contentType: "image/jpeg", version: version)
+    try await app.journal.keep(addition, of: entry.intent)
+    app.life.kill()
+    // A launch that cannot open the source leaves it to a later one.
+    let without = try await phone.launch()
+    _ = try await without.uploader.destinationID()
+    #expect(without.uploader.uploads.isEmpty)
+    without.life.kill()
+    let next = try await phone.launch(["a.heic": second])
+    _ = try await next.uploader.destinationID()
+    try await eventually { next.uploader.uploads.isEmpty }
+    try expectSecond(phone, server)
+    // It is done now.
+    try await eventually { (try? await next.journal.addition(of: entry.id)) == .some(nil) }
+    next.life.kill()
+    let count = phone.daemon.started.count
+    let last = try await phone.launch(["a.heic": second])
+    _ = try await last.uploader.destinationID()
+    #expect(last.uploader.uploads.isEmpty && phone.daemon.started.count == count)
+  }
+
   /// A cancelled upload does not come back with the next launch.
   @Test func cancelEndsBothVersions() async throws {
     let server = try ServedFolder()
@@ -74,8 +104,7 @@ import Testing
     #expect(try await next.journal.unfinished().isEmpty)
   }
 
-  /// Once `add` has returned, the version arrives, wherever the app is killed: also between the end of the first version and
-  /// the begin of the second.
+  /// Once `add` has returned, the version arrives, wherever the app is killed.
   @Test func killAtEveryStepDoesNotLoseIt() async throws {
     var (step, added) = (1, 0)
     while true {
