@@ -87,7 +87,9 @@ public struct DeliveredSource: BlobSource {
   ) -> RunningDelivery {
     let stop = DeliveryStop()
     // The delivery may call `receive` before its start returns. The thread that reads must not wait for that.
-    let hasThread = SystemThread.startIfAllowed("delivery") { [delivery] in input.start(delivery, stop) }
+    let hasThread = SystemThread.startIfAllowed("delivery") { [delivery] in
+      withAutoreleasePool { input.start(delivery, stop) }
+    }
     if !hasThread { input.end(systemError(errno, "read \(name): start a thread")) }
     return RunningDelivery(bytes, from: offset, info, input.pulse) { [weak input] in
       input?.giveUp()

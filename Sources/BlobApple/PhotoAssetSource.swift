@@ -34,10 +34,11 @@
     }
 
     /// The file with this `PhotoGallery.Item.identity`, for the `reopening` of a `BackgroundUploader`. nil if `identity` is
-    /// none of a photo. Whether the asset still exists is found out when it is opened.
-    public init?(identity: BytePath, allowsNetwork: Bool = true) {
+    /// none of a photo. Whether the asset still exists is found out when it is opened. `progress` as above.
+    public init?(identity: BytePath, allowsNetwork: Bool = true, progress: (@Sendable (Double) -> Void)? = nil) {
       guard let identity = PhotoIdentity(identity) else { return nil }
-      self.init(asset: identity.asset, resource: identity.resource, allowsNetwork: allowsNetwork)
+      self.init(
+        asset: identity.asset, resource: identity.resource, allowsNetwork: allowsNetwork, progress: progress)
     }
 
     public var access: BlobAccess { source.access }

@@ -25,13 +25,23 @@
       /// showing progress, and no upload relies on it: what counts is what the library delivers.
       public let expectedLength: Int64?
       /// The bytes of the file. Opening it may download them from iCloud.
-      public let source: PhotoAssetSource
+      public private(set) var source: PhotoAssetSource
+      let allowsNetwork: Bool
 
       /// Identifies the file in later launches of the app: `PhotoAssetSource(identity:)` opens it again.
       public var identity: BytePath { PhotoIdentity(asset: asset, resource: resource).path }
 
       /// The media type, by the name.
       public var contentType: String { ContentType.of(BytePath(name)) }
+
+      /// The same file with a source that calls `progress`, from 0 to 1, while the system downloads it from iCloud. No byte is
+      /// sent meanwhile. PhotoKit calls it on a thread of its own.
+      public func reportingDownload(to progress: @escaping @Sendable (Double) -> Void) -> Item {
+        var item = self
+        item.source = PhotoAssetSource(
+          asset: asset, resource: resource, allowsNetwork: allowsNetwork, progress: progress)
+        return item
+      }
 
       /// A path for the destination that no other file of the library has: `<asset>/<name>`, for example
       /// `A1B2…/IMG_0001.HEIC`. `PhotoUploads` uses the same paths unless it is given others.
@@ -111,14 +121,11 @@
       pages { () throws(BlobError) in try PhotoGallery(album: album, edits: edits, allowsNetwork: allowsNetwork) }
     }
 
-    /// The assets with these `localIdentifier`s for asynchronous code; nil: the whole library.
+    /// The assets with these `localIdentifier`s for asynchronous code, as for the initializer.
     public static func items(
-      assets: [String]?, edits: GalleryEdits = .both, allowsNetwork: Bool = true
+      assets: [String], edits: GalleryEdits = .both, allowsNetwork: Bool = true
     ) -> some AsyncSequence<Item, BlobError> & Sendable {
-      pages { () throws(BlobError) in
-        guard let assets else { return try PhotoGallery(edits: edits, allowsNetwork: allowsNetwork) }
-        return try PhotoGallery(assets: assets, edits: edits, allowsNetwork: allowsNetwork)
-      }
+      pages { () throws(BlobError) in try PhotoGallery(assets: assets, edits: edits, allowsNetwork: allowsNetwork) }
     }
 
     private static func pages(
@@ -140,7 +147,8 @@
           asset: asset.localIdentifier, resource: resources[item.index], name: item.name,
           facts: item.facts(among: items, captured: captured), expectedLength: Self.expectedLength(found[item.index]),
           source: PhotoAssetSource(
-            asset: asset.localIdentifier, resource: resources[item.index], allowsNetwork: allowsNetwork))
+            asset: asset.localIdentifier, resource: resources[item.index], allowsNetwork: allowsNetwork),
+          allowsNetwork: allowsNetwork)
       }
     }
 

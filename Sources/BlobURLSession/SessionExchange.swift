@@ -29,6 +29,8 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   private var outcome: Outcome?
   private var session: URLSession?
   private var stream: BlobInputStream?
+  /// What `stream` and those after it read.
+  private var source: BegunSource?
   /// Bytes of the body; nil if the length is known only at its end.
   private var length: Int64?
   /// Body bytes handed to the connection, as the sum of the session's steps: on Linux the session's totals run ahead of
@@ -50,22 +52,24 @@ final class SessionExchange: NSObject, @unchecked Sendable {
 
   func run(_ configuration: URLSessionConfiguration) async -> Outcome {
     await withTaskCancellationHandler {
-      await withCheckedContinuation { waiter in
+      // A source that cannot be interrupted keeps the thread.
+      _ = await Self.threads.runUntilCancelled { _ in self.start(configuration) }
+      return await withCheckedContinuation { waiter in
         let outcome = lock.withLock {
           if self.outcome == nil { self.waiter = waiter }
           return self.outcome
         }
-        if let outcome { return waiter.resume(returning: outcome) }
-        Self.threads.submit { self.start(configuration) }
+        if let outcome { waiter.resume(returning: outcome) }
       }
     } onCancel: {
       end(.failure(TransportError(.cancelled, "\(name): cancelled")))
     }
   }
 
+  /// Makes the request once its body has begun: neither its time limit nor a thread of URLSession's waits for the source.
   private func start(_ configuration: URLSessionConfiguration) {
     do throws(BlobError) {
-      let request = try requestWithBody()
+      guard let request = try requestWithBody() else { return }
       let session = URLSession(configuration: configuration, delegate: self, delegateQueue: nil)
       let task = session.dataTask(with: request)
       let isOver = lock.withLock {
@@ -78,21 +82,26 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     }
   }
 
-  private func requestWithBody() throws(BlobError) -> URLRequest {
+  /// nil: the exchange has ended meanwhile.
+  private func requestWithBody() throws(BlobError) -> URLRequest? {
     var request = request
     guard let body else { return request }
     let slice = try body.pinned(cancellation)
-    // An empty body is not read, so the source's version is checked here.
-    if slice.length == 0 { try slice.open(cancellation).finish() }
-    let stream = BlobInputStream.forURLLoading(SlicedSource(slice))
-    try request.setBody(stream, length: slice.length)
-    let isOver = lock.withLock {
-      self.stream = stream
-      length = slice.length
-      return outcome != nil
+    let source = BegunSource(SlicedSource(slice))
+    if slice.length == 0 {
+      // An empty body is not read, so the source's version is checked here.
+      try slice.open(cancellation).finish()
+    } else {
+      try source.begin(cancellation)
     }
-    if isOver { stream.close() }
-    return request
+    let stream = BlobInputStream.forURLLoading(source)
+    try request.setBody(stream, length: slice.length)
+    return lock.withLock {
+      if outcome != nil { return nil }
+      (self.stream, self.source) = (stream, source)
+      length = slice.length
+      return request
+    }
   }
 
   // MARK: Events of the session
@@ -174,9 +183,11 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     lock.lock()
     if self.outcome != nil { return lock.unlock() }
     self.outcome = outcome
-    let (waiter, stream, session) = (waiter, stream, session)
+    let (waiter, stream, source, session) = (waiter, stream, source, session)
     self.waiter = nil
     lock.unlock()
+    // The session may not have opened the stream, and the caller may open the source again.
+    source?.releaseBegun()
     waiter?.resume(returning: outcome)
     cancellation.cancel()
     stream?.close()

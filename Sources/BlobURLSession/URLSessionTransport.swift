@@ -10,8 +10,12 @@ import Foundation
 ///
 /// Every exchange has its own session, and so its own connection; use `SocketTransport` for many small requests.
 ///
-/// On Linux a source that blocks its upload does not block others. On Apple's systems it may: URLSession was seen to read the
-/// streams of all sessions on one thread. So send sources that may block, such as photos in iCloud, one after another.
+/// A request with a body is made once the source's first byte is there, however long that takes; a source that can be read
+/// only once is opened, and not read, before. Later, on Apple's systems, a source that gives no byte for
+/// `timeoutIntervalForRequest` ends its request with `.timeout`. On Linux it does not.
+///
+/// On Linux a source that blocks its upload does not block others. On Apple's systems it may, after its first byte: URLSession
+/// was seen to read the streams of all sessions on one thread. So send sources that may block one after another.
 ///
 /// On Linux a `SocketTransport` sends the session's requests (`URLSessionConfiguration.carryStreamedBodies`). Of the
 /// configuration, only `httpAdditionalHeaders` and `timeoutIntervalForRequest` are used; proxies come from the

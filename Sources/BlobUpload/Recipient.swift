@@ -9,13 +9,14 @@ struct Recipient: Sendable {
   let digest: String?
   /// Like `digest`, if the endpoint is the file's own URL.
   private let digestAtOwnURL: String?
-  /// A digest of the user's name; empty: the request names no user.
+  /// A digest of the account or of the user's name; empty: neither is known.
   let account: String
 
   /// Part of the key of a file in the journal, and of a file whose own URL is the endpoint.
   let ofFile, ofFileAtOwnURL: String?
 
-  init(_ endpoint: HTTPURL, _ uploadProtocol: (any UploadProtocol)?, _ headers: HTTPHeaders) {
+  /// `account`: as `UploadDestination.account`.
+  init(_ endpoint: HTTPURL, _ uploadProtocol: (any UploadProtocol)?, _ headers: HTTPHeaders, _ account: String? = nil) {
     var words: [String] = []
     if let query = Self.significant(endpoint.query) { words.append("query \(query)") }
     let decides = uploadProtocol?.traits.recipient
@@ -28,8 +29,8 @@ struct Recipient: Sendable {
     let digest = Self.digest(of: (path + words).map(\.utf8))
     // A form contains the file's own name, wherever it is posted to.
     self.init(
-      digest, atOwnURL: decides == nil ? Self.digest(of: words.map(\.utf8)) : digest, account: Self.account(of: headers)
-    )
+      digest, atOwnURL: decides == nil ? Self.digest(of: words.map(\.utf8)) : digest,
+      account: account.flatMap { Self.digest(of: ["account \($0)".utf8]) } ?? Self.account(of: headers))
   }
 
   fileprivate static func account(of headers: HTTPHeaders) -> String {

@@ -132,7 +132,7 @@ public struct UploadDestination: Sendable {
   public var endpoint: HTTPURL
   /// The protocol that is spoken. Setting it changes `traits` too.
   public var uploadProtocol: any UploadProtocol {
-    didSet { (traits, recipient) = (uploadProtocol.traits, Recipient(endpoint, uploadProtocol, headers)) }
+    didSet { (traits, recipient) = (uploadProtocol.traits, Recipient(endpoint, uploadProtocol, headers, account)) }
   }
   /// The traits of the protocol.
   public private(set) var traits: UploadTraits
@@ -142,9 +142,15 @@ public struct UploadDestination: Sendable {
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
   public var headers: HTTPHeaders {
     didSet {
-      recipient = Recipient(endpoint, uploadProtocol, headers)
+      recipient = Recipient(endpoint, uploadProtocol, headers, account)
       credentials = Credentials(headers, rereading: credentials.reread)
     }
+  }
+  /// The user whose files are at the destination, by a name or number that does not change. What another account has uploaded
+  /// does not count as uploaded for this one, and neither goes on with the uploads of the other. The journal has only a digest
+  /// of it. nil: the user whom `headers` name, which a bearer token does not do.
+  public var account: String? {
+    didSet { recipient = Recipient(endpoint, uploadProtocol, headers, account) }
   }
   /// `headers`, as they are now.
   var credentials: Credentials
@@ -158,12 +164,13 @@ public struct UploadDestination: Sendable {
   /// of the same user, on one thread at a time, which may block. nil, also as its result: the refusal is an error.
   public init(
     endpoint: HTTPURL, uploadProtocol: any UploadProtocol, limits: PartLimits, headers: HTTPHeaders = [:],
-    rereading: (@Sendable () -> HTTPHeaders?)? = nil
+    account: String? = nil, rereading: (@Sendable () -> HTTPHeaders?)? = nil
   ) {
     self.endpoint = endpoint
     self.uploadProtocol = uploadProtocol
     traits = uploadProtocol.traits
-    recipient = Recipient(endpoint, uploadProtocol, headers)
+    recipient = Recipient(endpoint, uploadProtocol, headers, account)
+    self.account = account
     self.limits = limits
     self.headers = headers
     credentials = Credentials(headers, rereading: rereading)

@@ -5,8 +5,9 @@ usage: compare.py METADATA_FOLDER
 
 PyObjC knows the values of enumerations, the methods that take blocks or have Booleans with the types of the blocks, and the
 methods of protocols with the types of their arguments. What differs is an error, and so is a method that PyObjC must know and
-does not. Of other methods the metadata says nothing. They must be in documented.txt, with the encodings of their result and
-arguments, so that a change by mistake is noticed. The script also checks that it finds wrong declarations.
+does not. Of properties it knows the getters and setters of Booleans, and the setters of blocks. Of other methods and properties
+the metadata says nothing. They must be in documented.txt, methods with the encodings of their result and arguments, properties
+with their type and attributes, so that a change by mistake is noticed. The script also checks that it finds wrong declarations.
 """
 
 import ast
@@ -127,6 +128,31 @@ def parsed(method):
     return selector or rest.split()[0], result, types
 
 
+class Property:
+    """A property as it is written in a header."""
+
+    def __init__(self, owner, written):
+        attributes, text = re.fullmatch(r"@property\s*(?:\(([^)]*)\))?\s*(.*);", " ".join(without_attributes(written).split())).groups()
+        self.owner, self.text = owner, text.strip()
+        self.attributes = {word.strip() for word in (attributes or "").split(",")}
+        self.is_block = "^" in text
+        self.name = re.search(r"\^\s*(\w+)\)" if self.is_block else r"(\w+)$", self.text)[1]
+        self.type = self.text[:-len(self.name)].strip()
+        named = [word.removeprefix("getter=") for word in self.attributes if word.startswith("getter=")]
+        self.getter = named[0] if named else self.name
+        self.setter = f"set{self.name[0].upper()}{self.name[1:]}:"
+
+    @property
+    def is_readonly(self):
+        return "readonly" in self.attributes
+
+    def __str__(self):
+        """As in documented.txt. How the value is kept is not of interest here."""
+        told = [word for word in ("class", "readonly", "nullable") if word in self.attributes]
+        told += [f"getter={self.getter}"] if self.getter != self.name else []
+        return f"@property [{self.owner} {self.name}] ({', '.join(told)}) {self.text}"
+
+
 def text_of(value):
     return value.decode() if isinstance(value, bytes) else value
 
@@ -187,9 +213,9 @@ def named_types(header):
 
 class Comparison:
     def __init__(self):
-        self.values = self.methods = self.types = 0
+        self.values = self.methods = self.types = self.booleans = 0
         self.errors = []
-        # Methods of which PyObjC says nothing, with their encodings.
+        # Methods and properties of which PyObjC says nothing, as documented.txt has them.
         self.unknown = []
 
     def compare_values(self, header, metadata):
@@ -227,16 +253,35 @@ class Comparison:
                     # PyObjC has the methods of protocols under NSObject. It has those of delegates completely.
                     must = owner.endswith(("Delegate", "Observer"))
                     self.compare_method(owner, ["NSObject", owner], method, metadata, named, must)
-            for block_type, name in re.findall(r"^@property \([^)]*\) (\w+ \(\^[^)]*\)\([^)]*\));()", body, re.M):
-                self.compare_property(owner, block_type, metadata, named)
+        self.compare_properties(header, metadata, named)
 
-    def compare_property(self, owner, written, metadata, named):
-        """A property that is a block, which PyObjC knows by its getter and setter."""
-        name = re.search(r"\^\s*(\w+)\)", written)[1]
-        setter = f"set{name[0].upper()}{name[1:]}:"
-        plain = written.replace(f"^{name}", "^")
-        method = f"- (void){setter}({plain})value;"
-        self.compare_method(owner, [owner], method, metadata, named, must_be_known=True)
+    def compare_properties(self, header, metadata, named):
+        found = 0
+        for owner, body in re.findall(r"@(?:interface|protocol) (\w+)\b(?!\s*;)(.*?)@end", header, re.S):
+            for written in re.findall(r"@property[^;]*;", body):
+                found += 1
+                self.compare_property(Property(owner, written), metadata, named)
+        if found != header.count("@property"):
+            self.errors.append(f"{header.count('@property') - found} properties belong to no interface and no protocol")
+
+    def compare_property(self, property, metadata, named):
+        if property.type == "BOOL":
+            return self.compare_boolean(property, metadata)
+        if property.is_block:
+            plain = property.text.replace(f"^{property.name}", "^")
+            method = f"- (void){property.setter}({plain})value;"
+            self.compare_method(property.owner, [property.owner], method, metadata, named, must_be_known=True)
+        self.unknown.append(str(property))
+
+    def compare_boolean(self, property, metadata):
+        """PyObjC knows the getter and the setter of each."""
+        self.booleans += 1
+        owners = [property.owner, "NSObject"]
+        known = [metadata.methods[owner, property.getter] for owner in owners if (owner, property.getter) in metadata.methods]
+        if not any(same("Z", facts.get("retval", {}).get("type", "")) for facts in known):
+            self.errors.append(f"{property}: PyObjC knows no such getter of a Boolean")
+        if property.is_readonly == any((owner, property.setter) in metadata.methods for owner in owners):
+            self.errors.append(f"{property}: PyObjC knows {'a' if property.is_readonly else 'no'} setter")
 
 
 def errors(framework, header, metadata_folder):
@@ -244,11 +289,11 @@ def errors(framework, header, metadata_folder):
     comparison = Comparison()
     comparison.compare(header, Metadata((metadata_folder / framework / "_metadata.py").read_text()))
     documented = set(DOCUMENTED.read_text().splitlines())
-    comparison.errors += [f"{method} is neither known to PyObjC nor in documented.txt" for method in comparison.unknown
-                          if method not in documented]
+    comparison.errors += [f"{declared} is neither known to PyObjC nor in documented.txt" for declared in comparison.unknown
+                          if declared not in documented]
     return comparison.errors, (
-        f"PyObjC confirms {comparison.values} values, {comparison.methods} methods and {comparison.types} of their types of "
-        f"{framework}; it has no metadata of {len(comparison.unknown)} methods, which documented.txt lists")
+        f"PyObjC confirms {comparison.values} values, {comparison.methods} methods, {comparison.types} of their types and "
+        f"{comparison.booleans} Boolean properties of {framework}; it has no metadata of {len(comparison.unknown)} methods and properties, which documented.txt lists")
 
 
 # Wrong declarations, each of which must be an error.
@@ -264,6 +309,18 @@ WRONG = [
     ("Foundation", "needNewBodyStream:(void (NS_SWIFT_SENDABLE ^)(NSInputStream *_Nullable bodyStream))",
      "needNewBodyStream:(void (^)(int))"),
     ("Foundation", "totalBytesSent:(int64_t)", "totalBytesSent:(int)"),
+    ("Foundation", "NSDate *earliestBeginDate", "NSString *earliestBeginDate"),
+    ("Foundation", "earliestBeginDate", "earliestBeginDatez"),
+    ("Foundation", "(nullable, copy) NSDate *earliestBeginDate", "(copy) NSDate *earliestBeginDate"),
+    ("Foundation", "(readonly) int64_t countOfBytesSent", "int64_t countOfBytesSent"),
+    ("Foundation", "BOOL allowsCellularAccess", "NSInteger allowsCellularAccess"),
+    ("Foundation", "BOOL allowsCellularAccess", "BOOL allowsCellularAcces"),
+    ("Foundation", "(readonly) BOOL hasBytesAvailable", "BOOL hasBytesAvailable"),
+    ("Foundation", "(getter=isDiscretionary) BOOL", "BOOL"),
+    ("Photos", "modificationDate", "modificationDat"),
+    ("Photos", "originalFilename", "originalFileName"),
+    ("Photos", "(nonatomic, copy, nullable) void (^progressHandler)", "(nonatomic, copy) void (^progressHandler)"),
+    ("Photos", "getter=isNetworkAccessAllowed", "getter=networkAccessAllowed"),
 ]
 
 

@@ -31,6 +31,29 @@ import Testing
     return intent
   }
 
+  /// A bearer token does not say whose it is.
+  @Test func anAccountIsThatOfTheApp() {
+    func destination(_ account: String?, _ token: String = "Bearer one") -> UploadDestination {
+      var destination = self.destination(token)
+      destination.account = account
+      return destination
+    }
+    let keys = ["anna", "bob", "", nil].map { intent(at: destination($0)).key }
+    #expect(Set(keys).count == 4)
+    #expect(keys[0] == intent(at: destination("anna", "Bearer two")).key)
+    #expect(keys[0] != intent(at: self.destination(basic("anna:x"))).key)
+    #expect(!keys[0].contains("anna"))
+    // It stays when something else is set.
+    var changed = destination("anna")
+    changed.uploadProtocol = Tus()
+    changed.headers["Authorization"] = basic("bob:x")
+    #expect(changed.journaledAccount == destination("anna").journaledAccount)
+    #expect(changed.journaledAccount != destination("bob").journaledAccount)
+    let made = UploadDestination(
+      endpoint: changed.endpoint, uploadProtocol: Tus(), limits: PartLimits(), account: "anna")
+    #expect(made.journaledAccount == changed.journaledAccount)
+  }
+
   /// The receiver of a form decides what to do with the file.
   @Test func aFormIsNotTheFileOfItsName() {
     #expect(intent(at: destination(nil, FormPost())).key != intent(at: destination(nil)).key)

@@ -6,25 +6,39 @@ import UIKit
 final class AppDelegate: UIResponder, UIApplicationDelegate {
   /// The system has uploaded something while the app was suspended or terminated.
   func application(
-    _ application: UIApplication, handleEventsForBackgroundURLSession identifier: String,
+    _ application: UIApplication, handleEventsForBackgroundURLSession id: String,
     completionHandler: @escaping () -> Void
   ) {
     Task {
       let background = try? await Backup.shared().background
-      if background?.handleEvents(identifier: identifier, completionHandler: completionHandler) != true {
-        completionHandler()
-      }
+      if background?.handleEvents(identifier: id, completionHandler: completionHandler) != true { completionHandler() }
     }
   }
 }
 
 final class SceneDelegate: UIResponder, UIWindowSceneDelegate {
   var window: UIWindow?
+  private var more = UIBackgroundTaskIdentifier.invalid
 
   func scene(_ scene: UIScene, willConnectTo session: UISceneSession, options: UIScene.ConnectionOptions) {
-    guard let scene = scene as? UIWindowScene else { return }
-    window = UIWindow(windowScene: scene)
+    window = (scene as? UIWindowScene).map { UIWindow(windowScene: $0) }
     window?.rootViewController = BackupViewController()
     window?.makeKeyAndVisible()
+  }
+
+  /// Pieces that are being made get some 30 s more, so that the system has them when the app is suspended.
+  func sceneDidEnterBackground(_ scene: UIScene) {
+    more = UIApplication.shared.beginBackgroundTask { [weak self] in self?.endMore() }
+    Task {
+      if let background = try? await Backup.shared().background, !background.uploads.isEmpty {
+        for await _ in background.events() where background.uploads.isEmpty { break }
+      }
+      endMore()
+    }
+  }
+
+  private func endMore() {
+    UIApplication.shared.endBackgroundTask(more)
+    more = .invalid
   }
 }

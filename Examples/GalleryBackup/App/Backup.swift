@@ -36,9 +36,11 @@ final class Backup: Sendable {
       overwrite: true, reopening: { PhotoAssetSource(identity: $0) })
   }
 
-  /// Uploads these assets now, while the app is in front; nil: all. Cancelling the task ends it; the next call goes on.
-  func uploadInFront(_ assets: [String]?, _ show: @MainActor (String) async -> Void) async throws -> String {
-    try await forEach(assets) { item in
+  /// Uploads these photos now, while the app is in front. Cancelling the task ends it; the next call goes on.
+  func uploadInFront(
+    _ photos: some AsyncSequence<PhotoGallery.Item, BlobError>, _ show: @MainActor (String) async -> Void
+  ) async throws -> String {
+    try await forEach(photos) { item in
       // A photo that was edited replaces its earlier version: no other file has this path.
       let upload = front.start(item, overwrite: true)
       for await step in upload.progress {
@@ -50,14 +52,17 @@ final class Backup: Sendable {
   }
 
   /// Gives everything to the system, which uploads while the app is suspended, and after it was terminated.
-  func uploadInBackground() async throws -> String { try await forEach(nil) { try await background.add($0) } }
+  func uploadInBackground() async throws -> String {
+    try await forEach(PhotoGallery.items()) { try await background.add($0) }
+  }
 
-  /// Oldest photos first. Returns what to show, with a reason if single photos have failed. Throws an error that says what
-  /// to do if the user has not allowed access to the library.
-  private func forEach(_ assets: [String]?, _ upload: (PhotoGallery.Item) async throws -> Void) async throws -> String {
+  /// Returns what to show, with a reason if single photos have failed. Throws if the user has not allowed access.
+  private func forEach(
+    _ photos: some AsyncSequence<PhotoGallery.Item, BlobError>, _ upload: (PhotoGallery.Item) async throws -> Void
+  ) async throws -> String {
     _ = await PHPhotoLibrary.requestAuthorization(for: .readWrite)
     var (count, failures): (Int, [String]) = (0, [])
-    for try await item in PhotoGallery.items(assets: assets) {
+    for try await item in photos {
       do {
         try await upload(item)
         count += 1

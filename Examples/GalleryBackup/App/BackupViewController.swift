@@ -1,9 +1,10 @@
 import BlobApple
+import Blobs
 import PhotosUI
 import UIKit
 
 /// Three buttons, and what is being uploaded.
-final class BackupViewController: UIViewController {
+final class BackupViewController: UIViewController, PHPickerViewControllerDelegate {
   private let status = UILabel()
   private var upload: Task<Void, Never>?
   private var events: Task<Void, Never>?
@@ -18,7 +19,7 @@ final class BackupViewController: UIViewController {
     status.numberOfLines = 0
     let stack = UIStackView(arrangedSubviews: [
       button("Upload some photos") { $0.pick() },
-      button("Upload all now") { $0.uploadInFront(nil) },
+      button("Upload all now") { $0.uploadInFront(PhotoGallery.items()) },
       button("Upload all in the background") { $0.start { try await $0.uploadInBackground() } },
       status,
     ])
@@ -29,8 +30,7 @@ final class BackupViewController: UIViewController {
 
   override func viewDidLoad() {
     super.viewDidLoad()
-    // The system may have uploads of earlier launches.
-    start { _ in "" }
+    start { _ in "" }  // The system may have uploads of earlier launches.
   }
 
   private func pick() {
@@ -42,8 +42,8 @@ final class BackupViewController: UIViewController {
     present(picker, animated: true)
   }
 
-  private func uploadInFront(_ assets: [String]?) {
-    start { [weak self] backup in try await backup.uploadInFront(assets) { self?.status.text = $0 } }
+  private func uploadInFront(_ photos: some AsyncSequence<PhotoGallery.Item, BlobError> & Sendable) {
+    start { [weak self] backup in try await backup.uploadInFront(photos) { self?.status.text = $0 } }
   }
 
   private func start(_ action: @escaping @MainActor (Backup) async throws -> String) {
@@ -72,11 +72,9 @@ final class BackupViewController: UIViewController {
   private func button(_ title: String, _ action: @escaping (BackupViewController) -> Void) -> UIButton {
     UIButton(type: .system, primaryAction: UIAction(title: title) { [weak self] _ in self.map(action) })
   }
-}
 
-extension BackupViewController: PHPickerViewControllerDelegate {
   func picker(_ picker: PHPickerViewController, didFinishPicking results: [PHPickerResult]) {
     picker.dismiss(animated: true)
-    if !results.isEmpty { uploadInFront(results.compactMap(\.assetIdentifier)) }
+    if !results.isEmpty { uploadInFront(PhotoGallery.items(assets: results.compactMap(\.assetIdentifier))) }
   }
 }

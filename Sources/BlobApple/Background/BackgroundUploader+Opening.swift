@@ -75,62 +75,29 @@ extension BackgroundUploader {
   }
 
   private func goOn(with entries: [JournalEntry], _ id: Int64) async throws(JournalError) {
-    try await journal.dropMetadataOfDone()
+    let addedAgain = try await journal.dropAdditionsOfDone().filter { $0.destinationID == id }
     var known: Set<String> = []
-    for entry in entries {
+    for entry in entries + addedAgain {
       let intent = entry.intent
       let key = key(of: entry)
       known.insert(key)
-      guard entry.state == .intent || entry.state == .open, let source = reopening(intent.source)
-      else { continue }
-      let metadata = try await journal.metadata(of: entry.id)
+      guard [.intent, .open, .done].contains(entry.state), let source = reopening(intent.source) else { continue }
+      let addition = try await journal.addition(of: entry.id)
+      var added = AddedSource(
+        source: source, identity: intent.source, name: intent.path,
+        contentType: addition?.contentType ?? intent.contentType, metadata: addition?.metadata ?? [:])
+      added.version = addition?.version
+      added.isAgain = added.version != nil && added.version != intent.validator?.version
       seats.take(1)
-      start(
-        AddedSource(
-          source: source, identity: intent.source, name: intent.path, contentType: intent.contentType,
-          metadata: metadata), key, id)
+      start(added, key, id)
     }
     // Uploads that the journal no longer has were cancelled, or are done.
     for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
     service.registry.dropOthers()
   }
 
-  private func key(of entry: JournalEntry) -> String {
+  func key(of entry: JournalEntry) -> String {
     let intent = entry.intent
     return TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
-  }
-
-  /// Ends an upload, and deletes what the server and the journal have of it.
-  func remove(_ name: BytePath, _ id: Int64) async throws(UploadError) {
-    let tasks = board.tasks(named: name)
-    for task in tasks { task.cancel() }
-    for task in tasks { await task.value }
-    do {
-      for found in try await entries(named: name, id) {
-        guard case .resume(let entry)? = try await claim(found, named: name, id) else { continue }
-        service.discardAll(of: key(of: entry))
-        let direct = Uploader(destination, transport: service.direct)
-        if let session = entry.session { await direct.discard(session) }
-        try await journal.remove([entry.id])
-      }
-    } catch {
-      throw UploadError(journal: error)
-    }
-  }
-
-  private func entries(named name: BytePath, _ id: Int64) async throws(JournalError) -> [JournalEntry] {
-    try await journal.unfinished().filter { $0.destinationID == id && $0.intent.path == name }
-  }
-
-  /// nil: another call has removed the entry meanwhile.
-  private func claim(
-    _ entry: JournalEntry, named name: BytePath, _ id: Int64
-  ) async throws(JournalError) -> JournalClaim? {
-    do throws(JournalError) {
-      return try await journal.claim(entries: [entry.id]).first
-    } catch {
-      if try await entries(named: name, id).contains(where: { $0.id == entry.id }) { throw error }
-      return nil
-    }
   }
 }

@@ -17,6 +17,9 @@ import Synchronization
 /// the foreground and `uploads` is not empty, and for sources that are slow in their middle after a launch, as films of the
 /// photo library are, with a `BGProcessingTask`. This class asks for neither.
 ///
+/// By what is reported, the system wakes the app only when all tasks of the session have ended. An upload whose server asks
+/// for a pause has a task that begins after it, by up to an hour, so the others may wait for it until the app is opened.
+///
 /// All methods may be called on any thread. Sources are read on threads of the uploader, and are opened for each piece.
 public final class BackgroundUploader: Sendable {
   /// The usual bound of the spool: 256 MiB.
@@ -66,7 +69,8 @@ public final class BackgroundUploader: Sendable {
   /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
   /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
   /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again;
-  /// another version of one that is being uploaded is sent after it.
+  /// another version of one that is being uploaded is sent after it. An upload that waits because the server has refused the
+  /// credentials is tried at once.
   /// If the calling task is cancelled while it waits, the next launch goes on with the upload. If `cancel` ends the upload
   /// meanwhile, it returns.
   ///
@@ -84,18 +88,27 @@ public final class BackgroundUploader: Sendable {
       throw UploadError(
         .giveUp, .source, "\(name): a source that is read only once cannot be uploaded in the background")
     }
-    let added = AddedSource(
+    var added = AddedSource(
       source: source, identity: identity, name: name, contentType: contentType, metadata: metadata)
     let item = try await item(added)
-    let version = item.info.validator == nil ? nil : TaskLabel.version(item.info)
-    if board.isRunning(item.key, adding: source, version) { return }
+    added.version = item.info.validator?.version
+    switch board.add(added, added.version.map { _ in TaskLabel.version(item.info) }, to: item.key) {
+    case .same: return
+    case .another:
+      do { return try await journal.keep(added.addition, of: item.intent()) } catch {
+        throw UploadError(journal: error)
+      }
+    case .nothing: break
+    }
     let seat = board.waitForSeat(name)
     defer { board.stopWaiting(seat) }
     do {
       // The upload claims its entry when its turn comes, perhaps in a later process.
       for claim in try await journal.claim([item.intent()], destination: id, sends: false) {
         // The first one is that of this upload, and any other that of what it replaces.
-        if let id = claim.ids.first, !metadata.isEmpty { try await journal.keepMetadata(metadata, of: id) }
+        if let id = claim.ids.first, claim.needsAddition(metadata) {
+          try await journal.keep(metadata.isEmpty ? nil : added.addition, of: id)
+        }
         for id in claim.ids { journal.released(id) }
       }
       try await journal.flush()
@@ -132,14 +145,6 @@ public final class BackgroundUploader: Sendable {
 
   /// The uploads that have not ended, in no particular order.
   public var uploads: [BackgroundUpload] { board.uploads }
-
-  /// Ends an upload, and deletes what the server has of it and its entry in the journal. Returns once this is done, or
-  /// the server does not answer; then the server's part of the upload expires.
-  public func cancel(_ name: BytePath) async throws(UploadError) {
-    let id = try await destinationID()
-    board.cancelWaiting(name)
-    try await remove(name, id)
-  }
 
   /// For `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. Calls `completionHandler` once, on the
   /// main actor: when all events were delivered and what follows from them was given to the system, or after 20 s.
@@ -178,8 +183,10 @@ public final class BackgroundUploader: Sendable {
           let end = hasPlace ? await turns(added, key, id) : .cancelled
           service.discardAll(of: key)
           service.registry.stop(key)
-          guard let source = board.end(key, end) else { break }
-          added.source = source
+          if added.isAgain, !end.goesOnLater { await forgetAddition(added) }
+          guard let next = board.end(key, end) else { break }
+          added = next
+          added.isAgain = true
           service.registry.start(key)
         }
         if hasPlace { places.release(1) }
@@ -205,28 +212,17 @@ public final class BackgroundUploader: Sendable {
         refusals += 1
         board.change(key) { $0.state = .waiting(error, pause) }
         // New credentials that are refused all the same may be refused for ever.
-        if await areRenewed(within: pause, asking: renewals < Self.mostRenewals) { renewals += 1 }
+        switch await pauseEnd(key, within: pause, asking: renewals < Self.mostRenewals) {
+        case .renewed: renewals += 1
+        case .ended: (refusals, renewals) = (0, 0)
+        case .over: break
+        }
         if Task.isCancelled { return .cancelled }
         board.change(key) { $0.state = .uploading }
       } else {
         return end
       }
     }
-  }
-
-  /// Waits until the credentials were renewed, and returns whether they were. Nothing is with the system meanwhile, so the app
-  /// is not kept awake.
-  private func areRenewed(within pause: Duration, asking: Bool) async -> Bool {
-    let version = destination.credentialsVersion
-    service.wakeUp.leave()
-    defer { service.wakeUp.enter() }
-    let end = ContinuousClock.now + pause
-    while !Task.isCancelled, case let rest = ContinuousClock.now.duration(to: end), rest > .zero {
-      // The loop's condition finds out whether the task was cancelled.
-      try? await Task.sleep(for: asking ? min(rest, settings.renewalInterval) : rest)
-      if asking, await destination.areCredentialsRenewed(since: version) { return true }
-    }
-    return false
   }
 
   private func upload(_ added: AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
@@ -263,13 +259,4 @@ public final class BackgroundUploader: Sendable {
     target.metadata = added.metadata
     return UploadItem(source: source, info: info, identity: added.identity, target: target)
   }
-}
-
-/// The arguments of a call of `add`.
-struct AddedSource: Sendable {
-  var source: any BlobSource
-  let identity: BytePath
-  let name: BytePath
-  let contentType: String
-  let metadata: [String: String]
 }

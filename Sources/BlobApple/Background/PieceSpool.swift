@@ -157,6 +157,12 @@ package final class PieceSpool: Sendable {
     if pieces.withLock({ $0.remove(label) }) != nil { release(length) }
   }
 
+  /// Deletes a piece that nobody uses. Its room stays with the caller.
+  func withdraw(_ label: TaskLabel) {
+    path(of: label).withCString { _ = unlink($0) }
+    pieces.withLock { _ = $0.remove(label) }
+  }
+
   private func create() throws(BlobError) {
     if folder.withCString({ mkdir($0, 0o700) }) != 0, errno != EEXIST {
       throw systemError(errno, "create the spool \(folder)")

@@ -10,9 +10,9 @@ final class PieceTransport: Transport {
   /// How often the system may resume one request.
   private static let mostResumptions = 16
 
-  private let service: BackgroundService
-  private let upload: String
-  private let version: String
+  let service: BackgroundService
+  let upload: String
+  let version: String
   /// The largest body in bytes.
   private let pieceBytes: Int64
   private let clock: DeferringClock
@@ -119,11 +119,15 @@ final class PieceTransport: Transport {
     }
     guard await spool.reserve(most) else { throw cancelled(request) }
     let piece: TaskLabel
+    let handover = PieceHandover()
     do {
       piece = try await reading(request) { cancel throws(BlobError) in
-        try spool.write(body, as: label, atMost: most, cancel)
+        let piece = try spool.write(body, as: label, atMost: most, cancel)
+        if !handover.put(piece) { spool.withdraw(piece) }
+        return piece
       }
     } catch {
+      if let piece = handover.abandon() { spool.withdraw(piece) }
       spool.release(most)
       throw error
     }
@@ -150,8 +154,8 @@ final class PieceTransport: Transport {
   /// has chosen a protection class that forbids it.
   private func checkPiece(_ label: TaskLabel, _ request: HTTPRequest) async throws(TransportError) {
     guard label.length != nil else { return }
-    let service = service
-    let problem = await service.threads.runUntilCancelled { _ in service.spool.problem(reading: label) } ?? nil
+    // Slow sources may have all threads of the service, and the app may be suspended soon.
+    let problem = await BlockingPool.shared.run { [spool = service.spool] in spool.problem(reading: label) }
     guard let problem else { return }
     throw TransportError(.broken, "\(request.method) \(request.url): \(problem.message)", cause: problem)
   }
@@ -203,7 +207,7 @@ final class PieceTransport: Transport {
 
   /// Waits for the pause after a failure of the source. The system cannot wait in place of this process, because it reads
   /// no sources. While the app is suspended nothing happens; the app is not kept awake.
-  private func waitForSource() async {
+  func waitForSource() async {
     guard isSourceLost.load(ordering: .relaxed), case let delay = clock.takeDelay(), delay > .zero
     else { return }
     service.wakeUp.leave()
@@ -212,7 +216,7 @@ final class PieceTransport: Transport {
     service.wakeUp.enter()
   }
 
-  private func noteReading(_ error: BlobError?) {
+  func noteReading(_ error: BlobError?) {
     isSourceLost.store(error?.code == .invalidated, ordering: .relaxed)
   }
 
@@ -248,39 +252,6 @@ final class PieceTransport: Transport {
 
   private func cancelled(_ request: HTTPRequest) -> TransportError {
     TransportError(.cancelled, "\(request.method) \(request.url): cancelled")
-  }
-}
-
-extension PieceTransport: RequestsInFlight {
-  func range(appendingTo session: UploadSession) -> Range<Int64>? {
-    guard let url = session.state["url"].flatMap({ HTTPURL($0) }) else { return nil }
-    let place = TaskLabel.place(url)
-    let append = service.registry.pending(upload).first {
-      $0.version == version && $0.kind == .append && $0.place == place
-    }
-    guard let append, let length = append.length else { return nil }
-    return append.start..<append.start.addingClamped(length)
-  }
-
-  func haveBytes(of body: BlobSlice) async throws(UploadError) -> Bool {
-    let service = service
-    for old in service.registry.pending(upload)
-    where old.kind == .append && old.start == body.start && old.length == body.length {
-      await waitForSource()
-      let isSame: Bool
-      do {
-        isSame = try await readingSource { cancel, _ throws(BlobError) in
-          try service.spool.has(body, as: old, cancel)
-        }
-        noteReading(nil)
-      } catch {
-        noteReading(error.cause as? BlobError)
-        throw error
-      }
-      if !isSame { service.discard(old) }
-      return isSame
-    }
-    return false
   }
 }
 

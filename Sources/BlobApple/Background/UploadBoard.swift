@@ -10,8 +10,10 @@ final class UploadBoard: Sendable {
     var task: Task<Void, Never>?
     /// The version of the source that is being uploaded; nil: it was not looked at yet.
     var version: String?
-    /// The arguments of the last call of `add` since the upload has begun.
-    var added: (source: any BlobSource, version: String)?
+    /// The last call of `add` since the upload has begun, and the version of its source.
+    var added: (source: AddedSource, version: String)?
+    /// Sleeps while the upload waits for other credentials; nil: it does not.
+    var pause: Task<Void, Never>?
   }
   /// A call of `add` whose upload has not begun.
   fileprivate struct Seat {
@@ -42,22 +44,44 @@ final class UploadBoard: Sendable {
     }
   }
 
-  /// Whether an upload has the key already. It then uploads `source` after its end if that is another version.
-  /// `version` nil: versions of the source cannot be told apart.
-  func isRunning(_ key: String, adding source: any BlobSource, _ version: String?) -> Bool {
-    state.withLock { state in
-      guard state.running[key] != nil else { return false }
+  /// What a call of `add` finds.
+  enum Present {
+    case nothing
+    /// An upload of the same version, or of one that cannot be told apart.
+    case same
+    /// An upload of another version. The added one is uploaded after its end.
+    case another
+  }
+
+  /// Adds a source to the upload that has the key already, and ends its pause. `version` nil: versions of the source
+  /// cannot be told apart.
+  func add(_ source: AddedSource, _ version: String?, to key: String) -> Present {
+    let (present, pause) = state.withLock { state -> (Present, Task<Void, Never>?) in
+      guard let running = state.running[key] else { return (.nothing, nil) }
       if let version { state.running[key]?.added = (source, version) }
-      return true
+      return (version == nil || version == running.version ? .same : .another, running.pause)
     }
+    pause?.cancel()
+    return present
   }
 
   /// The upload sends this version from now on.
   func sends(_ version: String, _ key: String) { state.withLock { $0.running[key]?.version = version } }
 
-  /// The tasks of the uploads with this name.
-  func tasks(named name: BytePath) -> [Task<Void, Never>] {
-    state.withLock { $0.running.values.filter { $0.upload.name == name }.compactMap(\.task) }
+  /// The tasks of the uploads with this name; nil: of all.
+  func tasks(named name: BytePath?) -> [Task<Void, Never>] {
+    state.withLock { $0.running.values.filter { name == nil || $0.upload.name == name }.compactMap(\.task) }
+  }
+
+  // MARK: Pauses
+
+  /// The upload waits until `pause` ends; nil: it goes on.
+  func setPause(_ pause: Task<Void, Never>?, _ key: String) { state.withLock { $0.running[key]?.pause = pause } }
+
+  /// Ends all pauses.
+  func endPauses() {
+    let pauses = state.withLock { $0.running.values.compactMap(\.pause) }
+    for pause in pauses { pause.cancel() }
   }
 
   // MARK: Uploads that have not begun
@@ -80,10 +104,10 @@ final class UploadBoard: Sendable {
     if isCancelled { reservation.cancel() }
   }
 
-  /// Cancels the uploads with this name that have not begun.
-  func cancelWaiting(_ name: BytePath) {
+  /// Cancels the uploads with this name that have not begun; nil: all of them.
+  func cancelWaiting(_ name: BytePath?) {
     let reservations = state.withLock { state in
-      let numbers = state.seats.filter { $0.value.name == name }.map(\.key)
+      let numbers = state.seats.filter { name == nil || $0.value.name == name }.map(\.key)
       for number in numbers { state.seats[number]?.isCancelled = true }
       return numbers.compactMap { state.seats[$0]?.reservation }
     }
@@ -108,7 +132,7 @@ final class UploadBoard: Sendable {
   /// The same for the last change. The upload no longer runs, so whoever is told may add it again. Returns a source that
   /// must be uploaded first, because it was added meanwhile in another version; then nothing has ended. nil: there is none.
   @discardableResult
-  func end(_ key: String, _ end: BackgroundUpload.State) -> (any BlobSource)? {
+  func end(_ key: String, _ end: BackgroundUpload.State) -> AddedSource? {
     state.withLock { state in
       let added = state.running[key]?.added
       state.running[key]?.added = nil

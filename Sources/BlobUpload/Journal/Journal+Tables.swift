@@ -91,21 +91,50 @@ extension Journal {
   }
 }
 
-// Metadata of uploads.
+// What uploads were added with.
 extension Journal {
-  /// `UploadTarget.metadata` of an upload that `keepMetadata` has stored; empty: there is none.
-  package func metadata(of id: Int64) throws(JournalError) -> [String: String] {
-    try read { store throws(SQLiteError) in try store.metadata.metadata(of: id) }
+  /// What `keep` has stored of an upload; nil: nothing.
+  package func addition(of id: Int64) throws(JournalError) -> JournalAddition? {
+    try read { store throws(SQLiteError) in try store.metadata.addition(of: id) }
   }
 
-  /// Removes the metadata of uploads that are done.
-  package func dropMetadataOfDone() throws(JournalError) {
-    try read { store throws(SQLiteError) in try store.metadata.dropDone() }
+  /// Removes what was stored of uploads that are done. Returns those of which another version was added meanwhile.
+  package func dropAdditionsOfDone() throws(JournalError) -> [JournalEntry] {
+    try read { store throws(SQLiteError) in
+      let ids = try store.uploads.transaction { () throws(SQLiteError) in try store.metadata.dropDone() }
+      var entries: [JournalEntry] = []
+      for id in ids { if let entry = try store.uploads.entry(id: id) { entries.append(entry) } }
+      return entries
+    }
   }
 
-  /// Stores the metadata of an upload for the process that begins it. Empty: nothing is stored any more.
-  package func keepMetadata(_ metadata: [String: String], of id: Int64) throws(JournalError) {
-    try read { store throws(SQLiteError) in try store.metadata.keep(metadata, of: id) }
+  /// Stores what an upload was added with, for the process that begins it. nil: nothing is stored any more.
+  package func keep(_ addition: JournalAddition?, of id: Int64) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      try store.uploads.transaction { () throws(SQLiteError) in try store.metadata.keep(addition, of: id) }
+    }
+  }
+
+  /// The same for the entry of this source and place, if there is one.
+  package func keep(_ addition: JournalAddition, of intent: JournalIntent) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      try store.uploads.transaction { () throws(SQLiteError) in
+        guard let entry = try store.uploads.entry(intent.key, intent.source) else { return }
+        try store.metadata.keep(addition, of: entry.id)
+      }
+    }
+  }
+
+  /// Removes what the entry of this source and place was added with, unless that is of another version.
+  package func dropAddition(ofVersion version: String, _ intent: JournalIntent) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      try store.uploads.transaction { () throws(SQLiteError) in
+        guard let entry = try store.uploads.entry(intent.key, intent.source),
+          try store.metadata.addition(of: entry.id)?.version == version
+        else { return }
+        try store.metadata.keep(nil, of: entry.id)
+      }
+    }
   }
 }
 

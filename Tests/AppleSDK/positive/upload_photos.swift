@@ -24,6 +24,7 @@ func uploadInFront(_ identifiers: [String], to destination: UploadDestination, _
       item.source, as: item.path, identity: item.identity, contentType: item.contentType,
       metadata: item.facts.metadata)
     for await step in running.progress { print(step.sent) }
+    try await uploader.upload(item.reportingDownload { print("iCloud", $0) })
   }
 }
 
@@ -36,7 +37,8 @@ final class Delegate: NSObject {
   init(_ token: String) async throws {
     let destination = UploadDestination(
       endpoint: HTTPURL("https://photos.example/inbox/")!, uploadProtocol: Tus(), limits: PartLimits(),
-      headers: ["Authorization": "Bearer \(token)"], rereading: { ["Authorization": "Bearer \(newToken())"] })
+      headers: ["Authorization": "Bearer \(token)"], account: "4711",
+      rereading: { ["Authorization": "Bearer \(newToken())"] })
     let folder = NSHomeDirectory() + "/Library/Application Support"
     uploader = try BackgroundUploader(
       identifier: "com.example.uploads", to: destination,
@@ -49,6 +51,9 @@ final class Delegate: NSObject {
     try await uploader.add(FileSource(BytePath(path)), as: "2026/holiday.mov", contentType: "video/quicktime")
     for try await item in PhotoGallery.items() { try await uploader.add(item) }
   }
+
+  func signIn() { uploader.tryAgain() }
+  func signOut() async throws { try await uploader.cancelAll() }
 
   #if os(iOS)
     func application(

@@ -29,6 +29,26 @@ import Testing
     for number in 0..<6 { try await app.uploader.cancel(BytePath("\(number).heic")) }
     #expect(phone.names.isEmpty)
   }
+
+  /// A resumption reads nothing, and the app may be suspended soon.
+  @Test func slowSourcesDoNotHoldUpAResumption() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon(fault: { number, _ in number == 0 ? .breaksResumably(60_000) : nil })
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, IETFResumable(), spoolBytes: 1 << 20, daemon: daemon)
+    let app = try await phone.launch()
+    let film = PatternSource(length: 70_000, seed: 2)
+    async let end = app.end(of: "film.mov")
+    try await app.add(film, as: "film.mov")
+    try await eventually { daemon.started.count == 1 }
+    let slow = (0..<4).map { FaultySource(PatternSource(length: 9000, seed: UInt64($0)), .stall(at: 0)) }
+    for (number, source) in slow.enumerated() { try await app.add(source, as: BytePath("\(number).heic")) }
+    try await eventually { slow.allSatisfy { $0.reads > 0 } }
+    daemon.isHeld = false
+    #expect(await end.isFinished)
+    #expect(server.has("film.mov", film))
+    for number in 0..<4 { try await app.uploader.cancel(BytePath("\(number).heic")) }
+  }
 }
 
 extension BackgroundUpload {

@@ -65,9 +65,9 @@ import Testing
       #expect(metadata.contains("filetype dmlkZW8vcXVpY2t0aW1l"))
     }
     let entry = try #require(try await second.journal.entries(.done, limit: 1).first)
-    #expect(try await second.journal.metadata(of: entry.id) == ["pairing": "live-photo"])
-    try await second.journal.dropMetadataOfDone()
-    #expect(try await second.journal.metadata(of: entry.id) == [:])
+    #expect(try await second.journal.addition(of: entry.id)?.metadata == ["pairing": "live-photo"])
+    #expect(try await second.journal.dropAdditionsOfDone().isEmpty)
+    #expect(try await second.journal.addition(of: entry.id) == nil)
   }
 
   @Test(arguments: BackgroundProtocol.allCases)
@@ -88,6 +88,28 @@ import Testing
     for name in names { try await app.add(source, as: name) }
     try await eventually { app.uploader.uploads.count { $0.isRefused } == 3 }
     isRenewed.value = true
+    try await eventually { app.uploader.uploads.isEmpty }
+    #expect(names.allSatisfy { server.has($0, source) })
+  }
+
+  /// The user has signed in again, and does not wait for the end of a pause.
+  @Test(arguments: [true, false]) func aPauseEndsWhenTheAppAsksForIt(byAdding: Bool) async throws {
+    let server = try ServedFolder()
+    let isExpired = Flag(true)
+    let daemon = Daemon(fault: { _, _ in isExpired.value ? .answers(401) : nil })
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon) { $0.firstRefusalPause = .seconds(3600) }
+    let app = try await phone.launch()
+    let names: [BytePath] = ["a.mov", "b.mov"]
+    for name in names { try await app.add(source, as: name) }
+    for _ in 0..<2 {
+      try await eventually { app.uploader.uploads.count { $0.isRefused } == 2 }
+      let count = daemon.started.count
+      if byAdding { for name in names { try await app.add(source, as: name) } } else { app.uploader.tryAgain() }
+      try await eventually { daemon.started.count >= count + 2 }
+    }
+    try await eventually { app.uploader.uploads.count { $0.isRefused } == 2 }
+    isExpired.value = false
+    if byAdding { for name in names { try await app.add(source, as: name) } } else { app.uploader.tryAgain() }
     try await eventually { app.uploader.uploads.isEmpty }
     #expect(names.allSatisfy { server.has($0, source) })
   }

@@ -13,7 +13,9 @@ import Testing
 final class Phone: Sendable {
   let daemon: Daemon
   let scratch: ScratchFolder
-  let destination: UploadDestination
+  private let endpoint: HTTPURL
+  private let uploadProtocol: any UploadProtocol
+  private let credentials: Credentials
   let settings: BackgroundSettings
   /// Sends the requests of the app itself.
   let direct: any Transport
@@ -22,26 +24,33 @@ final class Phone: Sendable {
 
   struct Credentials {
     var headers: HTTPHeaders = [:]
+    var account: String?
     var rereading: (@Sendable () -> HTTPHeaders?)?
   }
 
   init(
     _ endpoint: HTTPURL, _ uploadProtocol: any UploadProtocol, spoolBytes: Int64 = 64 << 10, daemon: Daemon = Daemon(),
-    direct: any Transport = SocketTransport(), credentials: Credentials = Credentials(),
+    direct: any Transport = SocketTransport(), credentials: Credentials = Credentials(), scratch: ScratchFolder? = nil,
     _ change: (inout BackgroundSettings) -> Void = { _ in }
   ) throws {
     self.daemon = daemon
     self.direct = direct
-    scratch = try ScratchFolder()
-    destination = UploadDestination(
-      endpoint: endpoint, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: 4 << 20),
-      headers: credentials.headers,
-      rereading: credentials.rereading)
-    var settings = BackgroundSettings(spool: scratch.path.appending("spool"), spoolBytes: spoolBytes)
+    self.scratch = try scratch ?? ScratchFolder()
+    self.endpoint = endpoint
+    self.uploadProtocol = uploadProtocol
+    self.credentials = credentials
+    var settings = BackgroundSettings(spool: self.scratch.path.appending("spool"), spoolBytes: spoolBytes)
     settings.retry = RetryPolicy(retries: 6, first: .milliseconds(2), longest: .milliseconds(20))
     settings.settling = .milliseconds(20)
     change(&settings)
     self.settings = settings
+  }
+
+  /// A new value, since a killed process does not leave what it knew of the server.
+  var destination: UploadDestination {
+    UploadDestination(
+      endpoint: endpoint, uploadProtocol: uploadProtocol, limits: PartLimits(firstPart: 4 << 20),
+      headers: credentials.headers, account: credentials.account, rereading: credentials.rereading)
   }
 
   var spoolBytes: Int64 { names.reduce(0) { $0 + scratch.size(of: BytePath("spool").appending($1)) } }

@@ -7,28 +7,45 @@ struct MetadataTable {
   // Since version 11.
   static let schema = "CREATE TABLE IF NOT EXISTS metadata(upload INTEGER PRIMARY KEY, json TEXT NOT NULL);"
 
-  func metadata(of id: Int64) throws(SQLiteError) -> [String: String] {
+  func addition(of id: Int64) throws(SQLiteError) -> JournalAddition? {
     let select = try database.statement("SELECT json FROM metadata WHERE upload = ?1")
     try select.bind(1, id)
     let text = try select.first { $0.text(0) } ?? nil
-    // An upload whose metadata cannot be decoded is sent without it.
-    return text.flatMap { JSONColumn.decode($0) } ?? [:]
+    // An upload whose addition cannot be decoded is sent without its metadata.
+    return text.flatMap { JSONColumn.decode($0) }
   }
 
-  func keep(_ metadata: [String: String], of id: Int64) throws(SQLiteError) {
-    try database.transaction { () throws(SQLiteError) in
-      if metadata.isEmpty { return try database.run("DELETE FROM metadata WHERE upload = ?1", with: id) }
-      let insert = try database.statement("INSERT OR REPLACE INTO metadata(upload, json) VALUES(?1, ?2)")
-      try insert.bind(1, id)
-      try insert.bind(2, JSONColumn.encode(metadata))
-      try insert.run()
-    }
+  /// Must be called inside a transaction.
+  func keep(_ addition: JournalAddition?, of id: Int64) throws(SQLiteError) {
+    guard let addition else { return try database.run("DELETE FROM metadata WHERE upload = ?1", with: id) }
+    let insert = try database.statement("INSERT OR REPLACE INTO metadata(upload, json) VALUES(?1, ?2)")
+    try insert.bind(1, id)
+    try insert.bind(2, JSONColumn.encode(addition))
+    try insert.run()
   }
 
-  /// Nobody needs the metadata of an upload that is done.
-  func dropDone() throws(SQLiteError) {
-    try database.transaction { () throws(SQLiteError) in
-      try database.statement("DELETE FROM metadata WHERE upload IN (SELECT id FROM upload WHERE state = 2)").run()
+  /// Must be called inside a transaction. Nobody needs the addition of an upload that is done, unless it is of a later
+  /// version than the one that is done. Returns the ids of those uploads.
+  func dropDone() throws(SQLiteError) -> [Int64] {
+    let select = try database.statement(
+      """
+      SELECT metadata.upload, metadata.json, upload.version FROM metadata JOIN upload ON upload.id = metadata.upload
+      WHERE upload.state = 2
+      """)
+    var (done, addedAgain): ([Int64], [Int64]) = ([], [])
+    do {
+      defer { select.reset() }
+      while try select.step() {
+        let addition: JournalAddition? = select.text(1).flatMap { JSONColumn.decode($0) }
+        let version = addition?.version
+        if version == nil || version == select.text(2) {
+          done.append(select.int(0))
+        } else {
+          addedAgain.append(select.int(0))
+        }
+      }
     }
+    for id in done { try keep(nil, of: id) }
+    return addedAgain
   }
 }

@@ -8,8 +8,12 @@ UI_ACTOR @interface UIResponder : NSObject
 @protocol UIApplicationDelegate;
 typedef NSString *UIApplicationLaunchOptionsKey __attribute__((swift_newtype(struct))) NS_SWIFT_NAME(UIApplication.LaunchOptionsKey);
 typedef NSString *UISceneSessionRole __attribute__((swift_newtype(struct))) NS_SWIFT_NAME(UISceneSession.Role);
+typedef NSUInteger UIBackgroundTaskIdentifier __attribute__((swift_newtype(struct)));
+extern const UIBackgroundTaskIdentifier UIBackgroundTaskInvalid NS_SWIFT_NAME(UIBackgroundTaskIdentifier.invalid);
 UI_ACTOR @interface UIApplication : UIResponder
 @property (class, nonatomic, readonly) UIApplication *sharedApplication NS_SWIFT_NAME(shared);
+- (UIBackgroundTaskIdentifier)beginBackgroundTaskWithExpirationHandler:(void (UI_ACTOR NS_SWIFT_SENDABLE ^_Nullable)(void))handler NS_SWIFT_NAME(beginBackgroundTask(expirationHandler:));
+- (void)endBackgroundTask:(UIBackgroundTaskIdentifier)identifier;
 @property (nullable, nonatomic, assign) id <UIApplicationDelegate> delegate;
 @end
 UI_ACTOR @interface UISceneConfiguration : NSObject
@@ -33,6 +37,7 @@ UI_ACTOR @protocol UIApplicationDelegate <NSObject>
 @end
 UI_ACTOR @protocol UISceneDelegate <NSObject>
 @optional
+- (void)sceneDidEnterBackground:(UIScene *)scene;
 - (void)scene:(UIScene *)scene willConnectToSession:(UISceneSession *)session options:(UISceneConnectionOptions *)connectionOptions;
 @end
 UI_ACTOR @protocol UIWindowSceneDelegate <UISceneDelegate>

@@ -1,0 +1,37 @@
+import BlobUpload
+import Blobs
+
+/// The arguments of a call of `add`.
+struct AddedSource: Sendable {
+  let source: any BlobSource
+  let identity: BytePath
+  let name: BytePath
+  let contentType: String
+  let metadata: [String: String]
+  /// `Validator.version` of the source when it was added; nil: it was not looked at, or its versions cannot be told apart.
+  var version: String?
+  /// Another version was being sent when it was added.
+  var isAgain = false
+
+  /// What the journal keeps of it.
+  var addition: JournalAddition { JournalAddition(metadata: metadata, contentType: contentType, version: version) }
+}
+
+extension JournalClaim {
+  /// Whether the journal must keep, or forget, what the upload was added with.
+  func needsAddition(_ metadata: [String: String]) -> Bool {
+    switch self {
+    case .fresh: !metadata.isEmpty
+    case .replaced, .resume, .unsure: true
+    case .done, .busy: false
+    }
+  }
+}
+
+extension BackgroundUpload.State {
+  /// The next launch tries the upload again. It does not if the source is gone.
+  var goesOnLater: Bool {
+    guard case .failed(let error) = self else { return false }
+    return !(error.side == .source && (error.cause as? BlobError)?.code == .notFound)
+  }
+}

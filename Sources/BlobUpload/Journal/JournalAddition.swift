@@ -1,0 +1,15 @@
+/// What an upload was added with, for the process that begins it.
+package struct JournalAddition: Sendable, Hashable, Codable {
+  /// `UploadTarget.metadata`.
+  package var metadata: [String: String]
+  /// The media type of the file.
+  package var contentType: String
+  /// `Validator.version` of the source; nil: its versions cannot be told apart.
+  package var version: String?
+
+  package init(metadata: [String: String], contentType: String, version: String?) {
+    self.metadata = metadata
+    self.contentType = contentType
+    self.version = version
+  }
+}

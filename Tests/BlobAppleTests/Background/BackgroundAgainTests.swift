@@ -1,0 +1,162 @@
+import BlobHTTP
+import BlobTesting
+import BlobUpload
+import Blobs
+import Synchronization
+import Testing
+
+@testable import BlobApple
+
+/// Another version of a source that is added while an earlier one is being sent.
+@Suite(.timeLimit(.minutes(3))) struct BackgroundAgainTests {
+  private let first = PatternSource(length: 7000, seed: 7)
+  private let second = PatternSource(length: 7000, seed: 8)
+
+  /// A phone whose system has the only piece of the first version, when the second one is added.
+  private func phoneWithBoth(_ server: ServedFolder) async throws -> (Phone, App) {
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000, daemon: daemon) { $0.overwrite = true }
+    let app = try await phone.launch()
+    try await app.uploader.add(first, as: "a.heic", contentType: "image/heic", metadata: ["kind": "photo"])
+    try await eventually { daemon.started.contains { $0.task.length == 7000 } }
+    try await app.uploader.add(second, as: "a.heic", contentType: "image/jpeg", metadata: ["kind": "edit"])
+    return (phone, app)
+  }
+
+  /// The type and metadata of the last creation.
+  private func lastCreation(_ phone: Phone) throws -> String {
+    try #require(phone.daemon.started.last { $0.task.length == 7000 }?.task.request.headers["Upload-Metadata"])
+  }
+
+  private func expectSecond(_ phone: Phone, _ server: ServedFolder) throws {
+    #expect(server.has("a.heic", second))
+    let metadata = try lastCreation(phone)
+    #expect(metadata.contains("filetype aW1hZ2UvanBlZw=="), "image/jpeg in \(metadata)")
+    #expect(metadata.contains("kind ZWRpdA=="), "edit in \(metadata)")
+    #expect(phone.names.isEmpty)
+  }
+
+  @Test func itIsSentWithItsOwnTypeAndMetadata() async throws {
+    let server = try ServedFolder()
+    let (phone, app) = try await phoneWithBoth(server)
+    async let end = app.end(of: "a.heic")
+    phone.daemon.isHeld = false
+    #expect(await end.isFinished)
+    try expectSecond(phone, server)
+    // The journal does not keep what it no longer needs.
+    let entry = try #require(try await app.journal.entries(.done, limit: 1).first)
+    try await eventually { (try? await app.journal.addition(of: entry.id)) == .some(nil) }
+  }
+
+  @Test func theNextLaunchSendsIt() async throws {
+    let server = try ServedFolder()
+    let (phone, app) = try await phoneWithBoth(server)
+    app.life.kill()
+    phone.daemon.isHeld = false
+    try await eventually { phone.daemon.isIdle }
+    let next = try await phone.launch(["a.heic": second])
+    let end = await next.end(of: "a.heic")
+    #expect(end.isFinished, "\(String(describing: end))")
+    try expectSecond(phone, server)
+  }
+
+  /// The app was killed between the end of the first version and the begin of the second.
+  @Test func theNextLaunchSendsItIfTheFirstIsDone() async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let app = try await phone.launch()
+    try await app.add(first, as: "a.heic")
+    try await eventually { app.uploader.uploads.isEmpty }
+    let entry = try #require(try await app.journal.entries(.done, limit: 1).first)
+    let version = try second.info(Cancellation()).validator?.version
+    let addition = JournalAddition(metadata: ["kind": "edit"], contentType: "image/jpeg", version: version)
+    try await app.journal.keep(addition, of: entry.intent)
+    app.life.kill()
+    // A launch that cannot open the source leaves it to a later one.
+    let without = try await phone.launch()
+    _ = try await without.uploader.destinationID()
+    #expect(without.uploader.uploads.isEmpty)
+    without.life.kill()
+    let next = try await phone.launch(["a.heic": second])
+    _ = try await next.uploader.destinationID()
+    try await eventually { next.uploader.uploads.isEmpty }
+    try expectSecond(phone, server)
+    // It is done now.
+    try await eventually { (try? await next.journal.addition(of: entry.id)) == .some(nil) }
+    next.life.kill()
+    let count = phone.daemon.started.count
+    let last = try await phone.launch(["a.heic": second])
+    _ = try await last.uploader.destinationID()
+    #expect(last.uploader.uploads.isEmpty && phone.daemon.started.count == count)
+  }
+
+  /// A cancelled upload does not come back with the next launch.
+  @Test func cancelEndsBothVersions() async throws {
+    let server = try ServedFolder()
+    let (phone, app) = try await phoneWithBoth(server)
+    try await app.uploader.cancel("a.heic")
+    phone.daemon.isHeld = false
+    app.life.kill()
+    let next = try await phone.launch(["a.heic": second])
+    _ = try await next.uploader.destinationID()
+    #expect(next.uploader.uploads.isEmpty)
+    #expect(try await next.journal.unfinished().isEmpty)
+  }
+
+  /// Once `add` has returned, the version arrives, wherever the app is killed.
+  @Test func killAtEveryStepDoesNotLoseIt() async throws {
+    var (step, added) = (1, 0)
+    while true {
+      let server = try ServedFolder()
+      let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+      let app = try await phone.launch(killedAt: step)
+      let hasAdded = Atomic(false)
+      let adding = Task { [first, second] in
+        try await app.add(first, as: "a.heic")
+        try await app.add(second, as: "a.heic")
+        hasAdded.store(true, ordering: .relaxed)
+      }
+      // A call of `add` that the kill has stopped does not return.
+      try await eventually { app.life.isOver || hasAdded.load(ordering: .relaxed) && app.uploader.uploads.isEmpty }
+      let isOver = app.life.isOver
+      app.life.kill()
+      if hasAdded.load(ordering: .relaxed) {
+        added += 1
+        let next = try await phone.launch(["a.heic": second])
+        _ = try await next.uploader.destinationID()
+        try await eventually { next.uploader.uploads.isEmpty }
+        #expect(server.has("a.heic", second), "killed at step \(step)")
+        next.life.kill()
+      } else {
+        adding.cancel()
+      }
+      if !isOver { break }
+      step += 1
+    }
+    #expect(added > 1)
+  }
+
+  @Test func theJournalKeepsWhatIsNeededOnly() async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus()) { $0.overwrite = true }
+    let app = try await phone.launch()
+    func add(_ source: PatternSource, _ metadata: [String: String]) async throws -> Int64 {
+      try await app.uploader.add(source, as: "a.heic", metadata: metadata)
+      try await eventually { app.uploader.uploads.isEmpty }
+      return try #require(try await app.journal.entries(.done, limit: 1).first).id
+    }
+    let id = try await add(first, ["kind": "photo"])
+    #expect(try await app.journal.addition(of: id)?.metadata == ["kind": "photo"])
+    #expect(try await app.journal.dropAdditionsOfDone().isEmpty)
+    #expect(try await app.journal.addition(of: id) == nil)
+    // A photo that was uploaded before is added each day.
+    #expect(try await add(first, ["kind": "photo"]) == id)
+    #expect(try await app.journal.addition(of: id) == nil)
+    #expect(try await add(second, ["kind": "photo"]) == id)
+    #expect(try await app.journal.addition(of: id) != nil)
+    // The version after it has no metadata.
+    #expect(try await add(PatternSource(length: 7000, seed: 9), [:]) == id)
+    #expect(try await app.journal.addition(of: id) == nil)
+  }
+}
