@@ -85,8 +85,11 @@ def words(browser, folder):
             visit.open_finished()
             visit.until("#finished", r"new name: IMG_.*… ?.* \(2\)\.JPG")
             page.tap("#uploads .status")
-            require(page.evaluate("(e => e.scrollHeight <= e.clientHeight + 1)(document.querySelector('#uploads .status'))"),
-                    "the reason is cut off")
+            require(page.evaluate("""() => {
+              const status = document.querySelector("#uploads .status");
+              const { left, bottom } = status.getBoundingClientRect();
+              return status.scrollHeight <= status.clientHeight + 1 && document.elementFromPoint(left + 5, bottom - 5) === status;
+            }"""), "the reason is cut off")
             require("itself" in visit.text("#uploads"), visit.text("#uploads"))
             require(not page.is_visible("button[aria-label^='Try again']"), "an attempt that can only fail is offered")
             visit.screenshot("phone-refused")
@@ -95,7 +98,7 @@ def words(browser, folder):
             row.evaluate("row => row.scrollIntoView({ block: 'center' })")
             row = row.bounding_box()
             page.touchscreen.tap(row["x"] + 30, row["y"] + 30)
-            eventually(lambda: page.url.endswith("/sub/"), "a tap on the picture of a folder does not open it")
+            visit.until("#place", "Send to in / sub")
             page.go_back()
             visit.until("#entries", "photo.png")
             page.reload()
@@ -112,8 +115,8 @@ def words(browser, folder):
             visit.wait_for("#gate:not([hidden])")
             visit.page.fill("#code", CODE)
             visit.page.press("#code", "Enter")
-            eventually(lambda: visit.page.evaluate("document.images[0]?.naturalWidth") == 64, "the file is not shown")
-            require("ticket=" in visit.page.url, visit.page.url)
+            visit.page.wait_for_url("**/photo.png?ticket=*", timeout=20_000)
+            require(visit.page.evaluate("document.images[0].naturalWidth") == 64, "the file is not shown")
         # Guests learn nothing of the receiving computer.
         with Visit(browser, server.port, **PHONE) as visit:
             shutil.rmtree(store)

@@ -99,7 +99,7 @@ export class Folder {
   }
 
   #fill(row, entry, width) {
-    showName(row.link, entry.name, width - 150);
+    showName(row.link, entry.name, width - 140);
     if (row.shown === entry) return;
     row.shown = entry;
     const { name, url, folder: isFolder } = entry;

@@ -33,10 +33,13 @@ const pen = make("canvas").getContext("2d");
 export function fitted(name, width) {
   const letters = [...visible(name)];
   pen.font = getComputedStyle(document.body).font;
-  const most = Math.floor(letters.length * Math.max(80, width) / pen.measureText(name).width) - 2;
-  if (most + 2 >= letters.length) return letters.join("");
-  const end = Math.min(14, most >> 1);
-  return letters.slice(0, most - end).join("") + "…" + letters.slice(-end).join("");
+  for (let most = letters.length; ; most -= 1) {
+    const end = Math.min(14, most >> 1);
+    const shown = most < letters.length ? [...letters.slice(0, most - end), "…", ...letters.slice(-end)] : letters;
+    const share = Math.max(80, width) / pen.measureText(shown.join("")).width;
+    if (share >= 1 || most < 5) return shown.join("");
+    most = Math.ceil(Math.min(most, most * share + 2));
+  }
 }
 
 export function showName(element, name, width) {
