@@ -115,11 +115,15 @@ function watchRoom() {
 // How often in a row the server has not answered, and what is said of it.
 let misses = 0;
 let away = null;
+// Seconds until the next question.
+let pause = 5;
 
 // Shows what others send and how much room there is, renews links with tickets of an earlier run of the server, and tells a
 // server that closes after the visit that somebody is here.
 async function look() {
   if (asking || (document.hidden && !queue.isBusy && Date.now() - picker.opened > 300_000)) return;
+  const begin = performance.now();
+  pause = 5;
   try {
     about = await server.about();
     misses = 0;
@@ -127,20 +131,23 @@ async function look() {
     showFacts();
     if (queue.isBusy) watchRoom();
     await folder.refresh(true);
+    // A long list on a slow link is asked for less often.
+    pause = Math.min(20, Math.max(5, (performance.now() - begin) / 200));
   } catch (error) {
     misses += 1;
-    if (error.status === 401) await askForCode();
-    else away = over() ?? text(error.reason ? "trouble" : "unreachable");
+    if (error.status === 401) {
+      await askForCode();
+      return look();
+    }
+    away = over() ?? text(error.reason ? "trouble" : "unreachable");
   }
   show();
 }
 
 async function watch() {
-  for (let took = 0; ; ) {
-    await wait(Math.max(5, took / 50));
-    took = performance.now();
+  for (;;) {
+    await wait(pause);
     await look();
-    took = performance.now() - took;
   }
 }
 
