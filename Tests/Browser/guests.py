@@ -83,7 +83,9 @@ def words(browser, folder):
             visit.choose(kept, renamed)
             visit.until("#total-count", "Finished: 1 · Not sent: 1")
             visit.open_finished()
-            visit.until("#finished", r"new name: IMG_.*… ?.* \(2\)\.JPG")
+            visit.until("#finished", r"new name: IMG_.*….*\(2\)\.JPG")
+            require(page.evaluate("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('#finished .status'))"),
+                    "the new name is cut off: " + visit.text("#finished"))
             page.tap("#uploads .status")
             require(page.evaluate("""() => {
               const status = document.querySelector("#uploads .status");

@@ -65,6 +65,6 @@ function statusOf(item, width) {
   const { state, problem, path, target } = item;
   if (problem) return problem;
   if (state === "sending" || state === "retrying") return text("partly", { sent: size(item.sent), size: size(item.size) });
-  if (state === "done" && target !== path) return text("renamed", { name: fitted(target.split("/").pop(), width - 130) });
+  if (state === "done" && target !== path) return text("renamed", { name: fitted(target.split("/").pop(), width - 160) });
   return size(item.size) + " · " + text(state === "done" ? item.outcome : state);
 }
