@@ -6,15 +6,17 @@ import Blobs
 struct Access: Sendable {
   private let token: String?
   private let hasPage: Bool
-  /// The key of the tickets, which are valid until the server ends.
-  private let key: [UInt8]
+  /// nil: no tickets are needed.
+  private let tickets: TicketKey?
 
   init(_ options: ServerOptions) {
     token = options.token
     hasPage = options.page != nil
-    var random = SystemRandomNumberGenerator()
-    key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    tickets = token.map { TicketKey($0, options.folder) }
   }
+
+  /// Makes the key of the tickets, so that no request waits for it. Blocks for a short time.
+  func prepare() { _ = tickets?.value }
 
   /// The response to a request without valid credentials; nil: it has them, or needs none. Three kinds are valid: the
   /// token as a Bearer token (RFC 6750 §2.1), the token as the password of any user (RFC 7617), and for reading one file
@@ -44,7 +46,7 @@ struct Access: Sendable {
   func ticket(forArchiveOf path: ServedPath) -> String? { ticket(path.bytes + [UInt8(ascii: "/")]) }
 
   private func ticket(_ place: [UInt8]) -> String? {
-    token == nil ? nil : Digest.hex(HMAC.sha256(place, key: key).prefix(16))
+    tickets.map { Digest.hex(HMAC.sha256(place, key: $0.value).prefix(16)) }
   }
 
   private func isTicket(_ target: RequestTarget) -> Bool {

@@ -17,6 +17,7 @@ final class Counters: Sendable {
   /// Open connections.
   let connections = Counter()
   let uploads = UploadCounters()
+  let cutDownloads = CutDownloads()
   /// Answered requests by the first digit of their status, from 1 on.
   let answers = (1...5).map { _ in Counter() }
   /// Durations of answered requests.

@@ -18,7 +18,9 @@ enum Router {
       let method = method(of: request)
       if method == "OPTIONS" { return .reply(OptionsRoutes.reply(request.headers, service)) }
       if let plan = SharePages.open(request.headers, method, target, service) { return plan }
-      if let refusal = service.access.refusal(method, target, request.headers) { return .reply(refusal) }
+      if let refusal = service.access.refusal(method, target, request.headers) {
+        return .reply(SharePages.gate(refusal, request.headers, method, target, service))
+      }
       if ["PUT", "POST", "PATCH"].contains(method) { try checkCoding(request.headers) }
       let call = Call(request, method: method, target, service)
       return MonitoringRoutes.metrics(call) ?? file(call)
@@ -60,6 +62,7 @@ enum Router {
       }
       return call.service.onWorker { () throws(ServerError) in
         try call.service.store.remove(path) { (item) throws(ServerError) in
+          if isFolder { throw ServerError(404, "no file \(path)/") }
           try Preconditions.check(call.headers, item)
         }
         return .reply(Reply(204))

@@ -95,6 +95,10 @@ public final class Server: Sendable {
     return (kept + lost.all).sorted { $0.path < $1.path }
   }
 
+  /// The paths of files, and with a slash at the end those of folders as archives, whose bytes were being sent to somebody when
+  /// `stop` cut the connections; 1,000 at most. Empty before.
+  public var cutDownloads: [BytePath] { service.counters.cutDownloads.all }
+
   deinit { stop(grace: .zero) }
 
   /// What the server does at this moment, and what it has done since it was started. Cheap; any thread may read it.

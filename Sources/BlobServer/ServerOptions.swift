@@ -1,5 +1,6 @@
 import BlobHTTP
 import Blobs
+import Platform
 
 /// The address, limits and timeouts of a `Server`.
 public struct ServerOptions: Sendable {
@@ -116,10 +117,13 @@ extension ServerOptions {
     public var name: String
     /// When the server is going to end, in seconds since 1970; nil: this is not known.
     public var end: Int64?
+    /// Whether the server is going to end when nobody uses the page any more.
+    public var endsAfterVisit: Bool
 
     /// Creates a description of the page. `period`: how long the server runs from now on; nil: this is not known.
-    public init(name: String, runsFor period: Duration? = nil) {
+    public init(name: String, runsFor period: Duration? = nil, endsAfterVisit: Bool = false) {
       self.name = name
+      self.endsAfterVisit = endsAfterVisit
       end = period.map { (wallClock() / 1_000_000_000).addingClamped($0.components.seconds) }
     }
   }
@@ -155,6 +159,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var isPastLength = false
   /// The limit of unfinished uploads is reached.
   package var isLackOfUploads = false
+  /// Another program has the port.
+  public var isPortTaken: Bool { systemError == EADDRINUSE }
   /// The upload has all its bytes: it is being published, or was published.
   package var isAfterEnd = false
   /// Whether an upload whose publication failed with this error can never be published.

@@ -41,7 +41,11 @@ final class Service: Sendable {
     workers = Workers(threads: Self.workerThreads)
     uploads = Uploads(
       store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire,
-      counters.uploads, onFile: options.received)
+      counters.uploads
+    ) { [health] file in
+      health.published(file.path)
+      options.received?(file)
+    }
   }
 
   /// Starts background work: expiry, and publishing uploads that were complete when the server was killed.
@@ -50,12 +54,16 @@ final class Service: Sendable {
     tidying.start(every: interval) { [workers, uploads] in workers.submit { uploads.tidy() } }
     let look = { @Sendable [store, options, health] in
       for line in store.lookAgain() { options.notice?(line) }
-      let full = health.note(store.problem, free: store.free)
+      let finding = FolderHealth.Finding(
+        problem: store.problem, free: store.free, refusingLimit: store.takeRefusal() ? options.maxTotal : nil,
+        published: store.monitoringNames)
+      let full = health.note(finding)
       if let full, !options.isReadOnly { options.notice?(full) }
     }
     look()
     watching.start(every: .seconds(1), look)
-    workers.submit { [uploads] in
+    workers.submit { [uploads, access] in
+      access.prepare()
       uploads.tidy()
       uploads.publishComplete()
     }
@@ -96,6 +104,7 @@ final class Service: Sendable {
   /// Reports a file that was published by a request that is no `Upload`.
   func received(_ file: ReceivedFile) {
     counters.uploads.finished(file)
+    health.published(file.path)
     options.received?(file)
   }
 
@@ -120,6 +129,7 @@ final class Service: Sendable {
   /// Adds header fields that every response needs.
   func completed(_ reply: Reply, to request: Request) -> Reply {
     var reply = reply
+    if reply.status >= 500 { reply.replace(options.folder.bytes, with: "the served folder") }
     if request.headers["Tus-Resumable"] != nil || request.method == "OPTIONS" {
       reply.headers["Tus-Resumable"] = Tus.version
     }

@@ -37,6 +37,23 @@ final class LostUploads: Sendable {
   var all: [UnfinishedUpload] { state.withLock { $0.uploads } }
 }
 
+/// Notes files and archives that were being sent when the server ended.
+final class CutDownloads: Sendable {
+  private let paths = Mutex<Set<BytePath>>([])
+  private static let most = 1000
+
+  /// `target`: of the request.
+  func note(_ target: [UInt8]) {
+    guard let target = try? RequestTarget(target), let (path, isFolder) = try? ServedPath.fromURL(target.path) else {
+      return
+    }
+    let name = BytePath(path.bytes + (isFolder ? [UInt8(ascii: "/")] : []))
+    paths.withLock { if $0.count < Self.most { $0.insert(name) } }
+  }
+
+  var all: [BytePath] { paths.withLock { $0.sorted() } }
+}
+
 extension FileStore {
   package func unfinishedUploads(atMost most: Int) -> [UnfinishedUpload] {
     guard let store, let names = try? store.names() else { return [] }

@@ -26,7 +26,7 @@ package enum SharePage {
     "list.js": script(PackageResources.list_js),
     "memory.js": script(PackageResources.memory_js),
     "names.js": script(PackageResources.names_js),
-    "page.css": File(bytes: PackageResources.page_css, type: "text/css; charset=utf-8"),
+    "page.css": style(PackageResources.page_css),
     "page.js": script(PackageResources.page_js),
     "queue.js": script(PackageResources.queue_js),
     "rows.js": script(PackageResources.rows_js),
@@ -37,13 +37,43 @@ package enum SharePage {
     "tus.js": script(PackageResources.tus_js),
   ]
 
-  /// A script without its comments and indentation, which are a seventh of it. Lines keep their numbers.
+  /// A script without its comments, its indentation, and most spaces of lines without texts, which together are a fifth of
+  /// it. Lines keep their numbers. A comment behind code begins after two spaces, which no text has before two slashes.
   private static func script(_ bytes: [UInt8]) -> File {
-    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
-      let code = line.drop { $0 == UInt8(ascii: " ") }
-      return code.starts(with: "//".utf8) ? [] : code
+    let lines = lines(bytes).map { line in
+      if line.hasPrefix("//") { return "" }
+      let code = line.firstRange(of: "  //").map { line[..<$0.lowerBound] } ?? line
+      // In texts and regular expressions, spaces mean themselves.
+      return code.contains { "\"'`/".contains($0) } ? String(code) : squeezed(String(code), aroundAll: operators)
     }
-    return File(bytes: Array(lines.joined(separator: [UInt8(ascii: "\n")])), type: "text/javascript; charset=utf-8")
+    return File(bytes: Array(lines.joined(separator: "\n").utf8), type: "text/javascript; charset=utf-8")
+  }
+
+  /// A style sheet without its indentation and most of its spaces. It has no texts with spaces.
+  private static func style(_ bytes: [UInt8]) -> File {
+    let text = squeezed(lines(bytes).joined(), aroundAll: [";", "{", "}", ","])
+    return File(bytes: Array(text.utf8), type: "text/css; charset=utf-8")
+  }
+
+  private static func lines(_ bytes: [UInt8]) -> [Substring] {
+    String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map { line in
+      line.drop { $0 == " " }
+    }
+  }
+
+  private static let operators = [
+    ",", ";", ":", "?", "{", "}", "=", "=>", "===", "!==", "&&", "||", "<", ">", "<=", ">=", "*", "??",
+  ]
+
+  /// Without the spaces beside these pieces of text.
+  private static func squeezed(_ text: String, aroundAll pieces: [String]) -> String {
+    var text = text
+    for piece in pieces {
+      for spaced in [" \(piece) ", "\(piece) ", " \(piece)"] {
+        text = text.split(separator: spaced, omittingEmptySubsequences: false).joined(separator: piece)
+      }
+    }
+    return text
   }
 
   private static func pieces(of page: [UInt8]) -> [[UInt8]] {

@@ -67,6 +67,39 @@ struct AccessTests {
     #expect(try self.server().ask("GET", "/a%20b.jpg?ticket=\(ticket)").status == 401)
   }
 
+  /// A browser that was fetching a file, or shows links, goes on after the server was started again.
+  @Test func ticketsAreValidAsLongAsTheTokenIs() throws {
+    let folder = try TestFolder()
+    folder.write("a.jpg", [1, 2, 3])
+    func server(_ token: String) throws -> TestServer { try TestServer(over: folder) { $0.token = token } }
+    let first = try server("secret")
+    let json = [("Accept", "application/json"), ("Authorization", "Bearer secret")]
+    let list = try first.ask("GET", "/", json).text
+    let file = try #require(list.firstMatch(of: /"\.(\/a\.jpg\?ticket=[0-9a-f]+)"/)?.1)
+    let archive = try #require(list.firstMatch(of: /"\.(\/\?archive=zip&ticket=[0-9a-f]+)"/)?.1)
+    first.server.stop(grace: .zero)
+    let second = try server("secret")
+    #expect(try second.ask("GET", String(file)).body == [1, 2, 3])
+    #expect(try second.ask("GET", String(archive)).status == 200)
+    second.server.stop(grace: .zero)
+    let other = try server("other")
+    #expect(try other.ask("GET", String(file)).status == 401 && other.ask("GET", String(archive)).status == 401)
+  }
+
+  /// A person who opens the address of a file, such as one with an old ticket, is asked for the code.
+  @Test func aBrowserAtAFileGetsThePage() throws {
+    let browser = ("Accept", "text/html,*/*;q=0.8")
+    let server = try server(page: true)
+    server.folder.makeFolder("sub")
+    for path in ["/a%20b.jpg", "/a%20b.jpg?ticket=0", "/sub/?archive=zip&ticket=0", "/sub/none"] {
+      let answer = try server.ask("GET", path, [browser])
+      #expect(
+        answer.status == 401 && answer.text.contains("data-base=\"\(path.contains("sub") ? "../" : "./")\""), "\(path)")
+    }
+    #expect(try server.ask("GET", "/a%20b.jpg").text == "a valid Bearer token is required\n")
+    #expect(try server.ask("GET", "/a%20b.jpg", [browser, ("Authorization", "Bearer secret")]).body == [1, 2, 3])
+  }
+
   @Test func readingIsAsFarAsThePermissionGoes() throws {
     let token = ("Authorization", "Bearer secret")
     let names = try server(.names)

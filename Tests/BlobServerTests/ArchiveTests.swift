@@ -128,6 +128,42 @@ struct ArchiveTests {
     #expect(answer.status == 403 && answer.text.contains("'secret' cannot be read"))
   }
 
+  @Test func anArchiveThatIsTooDeepNamesTheFolder() throws {
+    let server = try TestServer()
+    let names = (0..<16).map { "\($0)" + String(repeating: "x", count: 200) }
+    server.folder.makeFolder("s")
+    // The path of the folder itself is too long for one call.
+    var place = open("\(server.folder.path)/s", O_RDONLY | O_DIRECTORY)
+    for name in names {
+      mkdirat(place, name, 0o755)
+      let inner = openat(place, name, O_RDONLY | O_DIRECTORY)
+      close(place)
+      place = inner
+    }
+    close(place)
+    let answer = try server.ask("GET", "/?archive=tar")
+    #expect(answer.status == 413, "\(answer.text)")
+    #expect(answer.text.contains("no archive of the folder") && answer.text.contains("'s/0xxx"), "\(answer.text)")
+    #expect(try server.ask("GET", "/s/?archive=tar").status == 413)
+  }
+
+  /// The operator finds the file by its path.
+  @Test func aFileThatIsGoneIsNamedWithItsFolder() throws {
+    let lines = Mutex<[String]>([])
+    let server = try TestServer { options in options.notice = { line in lines.withLock { $0.append(line) } } }
+    server.folder.makeFolder("s")
+    server.folder.write("s/a", pattern(16 << 20))
+    server.folder.write("s/z", [1])
+    let client = try server.client()
+    try client.head("GET", "/s/?archive=tar")
+    #expect(try eventually { server.server.activity.requests == 1 })
+    usleep(300_000)
+    server.folder.remove("s/z")
+    _ = try? client.answer()
+    #expect(try eventually { lines.withLock { !$0.isEmpty } })
+    #expect(lines.withLock { $0.first?.contains("/s/z") } == true, "\(lines.withLock { $0 })")
+  }
+
   @Test func whoMayNotReadFilesGetsNoArchive() throws {
     for reading in [ServerOptions.Reading.nothing, .names] {
       let server = try TestServer { $0.reading = reading }

@@ -18,6 +18,43 @@ struct OtherPortTests {
     #expect(try second.ask("GET", "/").status == 200)
   }
 
+  @Test func thePortsThatWereTriedAreSaid() throws {
+    let first = try TestServer()
+    let port = first.server.port
+    // Another program may have it.
+    guard let next = try? TestServer({ $0.port = port + 1 }) else { return }
+    let error = #expect(throws: ServerError.self) {
+      try TestServer { ($0.port, $0.lastPort) = (port, next.server.port) }
+    }
+    #expect(
+      error?.message.contains("all ports from \(port) to \(port + 1) are taken") == true, "\(error?.message ?? "")")
+  }
+
+  /// A disk has room, and only the limit is reached: uploads wait long before the last byte of it.
+  @Test func anUploadThatTheLimitHoldsUpIsSaid() throws {
+    let lines = Mutex<[String]>([])
+    let server = try TestServer { options in
+      options.maxTotal = 50 << 20
+      options.allowsDelete = true
+      options.notice = { line in lines.withLock { $0.append(line) } }
+    }
+    func count() -> Int { lines.withLock { $0.count { $0.contains("all files together may have") } } }
+    #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)
+    for round in 1...2 {
+      for _ in 0..<3 {
+        let creation = [tus, ("Upload-Length", "\(40 << 20)"), ("Upload-Metadata", "filename \(base64("b"))")]
+        #expect(try server.ask("POST", "/", creation, body: []).status == 507)
+      }
+      #expect(try eventually { count() == round }, "\(lines.withLock { $0 })")
+      #expect(try server.ask("DELETE", "/a").status == 204)
+      // The server looks once a second.
+      let end = ContinuousClock.now + .milliseconds(2500)
+      #expect(try eventually { ContinuousClock.now > end })
+      #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)
+      #expect(count() == round)
+    }
+  }
+
   /// The operator is told once, and again after there was room.
   @Test func theEndOfTheRoomIsSaidOnce() throws {
     let lines = Mutex<[String]>([])

@@ -131,6 +131,20 @@ struct RuleTests {
     #expect(answer.headers.list("Allow").contains("GET"))
   }
 
+  @Test(arguments: [ServerOptions.Reading.files, .nothing])
+  func theURLOfAFolderDeletesNoFile(_ reading: ServerOptions.Reading) throws {
+    let server = try TestServer {
+      $0.allowsDelete = true
+      $0.reading = reading
+    }
+    server.folder.write("a", [1])
+    server.folder.makeFolder("b")
+    #expect(try server.ask("DELETE", "/a/").status == 404)
+    #expect(server.folder.read("a") == [1])
+    #expect(try server.ask("DELETE", "/b/").status == (reading == .files ? 409 : 404))
+    #expect(try server.ask("DELETE", "/a").status == 204)
+  }
+
   @Test func deleteKeepsAFileThatItsPreconditionsDoNotMean() throws {
     let server = try TestServer { $0.allowsDelete = true }
     let old = try #require(try server.ask("PUT", "/a", body: [1])["ETag"])

@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobServer
 import Blobs
+import Platform
 import Synchronization
 import TestSupport
 import Testing
@@ -73,12 +74,13 @@ struct SharePageTests {
     #expect(answer["Content-Type"] == "application/json")
     #expect(
       answer.text == #"{"name":"Photos \"2026\"","free":1000000,"maxSize":5000,"receives":true,"lists":true,"#
-        + #""downloads":false,"until":null}"# + "\n")
+        + #""downloads":false,"until":null,"once":false,"maxTotal":1000000}"# + "\n")
     #expect(try server.ask("PUT", "/x", [token], body: [UInt8](repeating: 1, count: 1000)).status == 201)
     #expect(try server.ask("GET", "/.fullbore-page/about", [token]).text.contains("\"free\":999000,"))
     let disk = try self.server { $0.reading = .nothing }.ask("GET", "/.fullbore-page/about", [token]).text
     let free = try #require(disk.firstMatch(of: /"free":([0-9]+),/)?.1)
     #expect(try #require(Int(free)) > 1 << 20)
+    #expect(disk.contains("\"maxTotal\":null"))
     #expect(disk.contains("\"lists\":false,\"downloads\":false"))
   }
 
@@ -100,6 +102,35 @@ struct SharePageTests {
     let next = try #require(first.firstMatch(of: /"next":"([^"]+)"/)?.1)
     let second = try server.ask("GET", "/folder/?after=\(next)", json).text
     #expect(first.matches(of: /"name"/).count == 10_000 && second.matches(of: /"name"/).count == 1)
+  }
+
+  /// An open page asks for the list every few seconds.
+  @Test func aListThatIsTheSameIsNotSentAgain() throws {
+    let server = try server()
+    server.folder.write("a", [1])
+    let json = [token, ("Accept", "application/json")]
+    let first = try server.ask("GET", "/", json)
+    let tag = try #require(first["ETag"])
+    let again = try server.ask("GET", "/", json + [("If-None-Match", tag)])
+    #expect(again.status == 304 && again.body.isEmpty && again["ETag"] == tag)
+    server.folder.write("b", [1])
+    let other = try server.ask("GET", "/", json + [("If-None-Match", tag)])
+    #expect(other.status == 200 && other["ETag"] != tag && other.text.contains("\"name\":\"b\""))
+  }
+
+  /// Guests learn nothing of the computer beyond the folder.
+  @Test func noAnswerNamesThePathOfTheFolder() throws {
+    let outer = try TestFolder()
+    outer.makeFolder("served")
+    let server = try TestServer(over: outer) { $0.folder = outer.path.appending("served") }
+    outer.removeOwnFolder(of: "served")
+    #expect(outer.path.appending("served").withCString { rmdir($0) } == 0)
+    for (method, path) in [("PUT", "/a"), ("GET", "/"), ("POST", "/")] {
+      let headers = method == "POST" ? [tus, ("Upload-Length", "5"), ("Upload-Metadata", "filename YQ==")] : []
+      let text = try server.ask(method, path, headers, body: method == "GET" ? nil : []).text
+      #expect(!text.contains(outer.path.description), "\(method): \(text)")
+    }
+    #expect(try server.ask("PUT", "/a", body: [1]).text.contains("the served folder"))
   }
 
   @Test(arguments: ["PUT", "tus", "tus in one", "form", "IETF"]) func everyReceivedFileIsReported(_ way: String) throws

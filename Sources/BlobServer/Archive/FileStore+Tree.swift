@@ -13,12 +13,23 @@ extension FileStore {
     // Folders are read in the order in which they were found, so nothing grows with the depth of the tree.
     while index < tree.entries.count {
       if tree.entries[index].isFolder {
-        let path = index == 0 ? top : try top.appending(tree.path(of: index))
+        let path = index == 0 ? top : try Self.path(top, tree.path(of: index))
         try add(folder(path), path, at: index, to: &tree, without: own, isWanted)
       }
       index += 1
     }
     return tree
+  }
+
+  /// The path of something below a folder. Throws 413 if the path is too long, or has too many components, to be served.
+  private static func path(_ top: ServedPath, _ relative: [UInt8]) throws(ServerError) -> ServedPath {
+    do throws(ServerError) {
+      return try top.appending(relative)
+    } catch {
+      let place = BytePath(top.bytes).appending(BytePath(relative))
+      let shown = place.bytes.count > 200 ? "\(BytePath(place.bytes.prefix(200)))…" : "\(place)"
+      throw ServerError(413, "no archive of the folder: the path of '\(shown)' is too long or too deep to be served")
+    }
   }
 
   private func add(
@@ -45,6 +56,10 @@ extension FileStore {
           403, "no archive of the folder: '\(place)' cannot be read: \(String(cString: strerror(errno)))")
       }
       found.append((name, status))
+    }
+    // The files are opened by their paths, too. The longest name tells for all.
+    if let longest = found.max(by: { $0.name.bytes.count < $1.name.bytes.count }) {
+      _ = try Self.path(path, longest.name.bytes)
     }
     let archiveNames = ArchiveName.names(for: found.map(\.name))
     for ((name, status), archiveName) in zip(found, archiveNames) {

@@ -122,6 +122,9 @@ final class Connection: @unchecked Sendable {
       receiver.cut()
       hasFiles = true
     }
+    if case .answering(let reply, _) = phase, reply.isOfFiles, sendsBody(of: reply), loop.isCutting, let request {
+      loop.counters.cutDownloads.note(request.target)
+    }
     phase = .closed
     unwatch()
     endRequest()

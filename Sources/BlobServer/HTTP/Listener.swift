@@ -20,6 +20,8 @@ struct Listener: Sendable {
         self = listener
         return
       }
+      var error = error
+      error.message = "listen on \(address): all ports from \(port) to \(lastPort) are taken by other programs"
       throw error
     }
   }

@@ -48,6 +48,12 @@ struct Reply: Sendable {
     body = .bytes(Self.problem(problem, error.message))
   }
 
+  /// Replaces the path of the served folder in the text of an error: clients learn nothing of the computer beyond the folder.
+  mutating func replace(_ path: [UInt8], with text: String) {
+    guard case .bytes(let bytes) = body, path.count > 1, bytes.count < 10_000 else { return }
+    body = .bytes(bytes.replacing(path, with: Array(text.utf8)))
+  }
+
   /// `members`: further members after the title, as JSON. RFC 9457.
   static func problem(_ type: String, _ title: String, members: String = "") -> [UInt8] {
     let type = JSONText.quoted("https://iana.org/assignments/http-problem-types#\(type)")

@@ -1,3 +1,4 @@
+import BlobCrypto
 import BlobHTTP
 import Blobs
 
@@ -8,12 +9,23 @@ import Blobs
 /// files cannot be read. `next` is the percent-encoded name for `after=` in the next request; null: there are no more names.
 /// `archive` is the URL of the folder with all below as a ZIP; null: files cannot be read.
 enum FolderJSON {
-  static func reply(_ path: ServedPath, _ list: FolderPage, _ service: Service) -> Reply {
+  static func reply(_ path: ServedPath, _ list: FolderPage, _ call: Call) -> Reply {
+    let service = call.service
     let entries = list.entries.map { text($0, in: path, service) }
     let next = list.next.map { JSONText.quoted(HTTPURL.encode($0.bytes)) } ?? "null"
     let archive = archive(of: path, service).map(JSONText.quoted) ?? "null"
-    return Reply(
+    var reply = Reply(
       200, json: "{\"entries\":[\(entries.joined(separator: ","))],\"next\":\(next),\"archive\":\(archive)}")
+    // An open page asks every few seconds, and mostly has what it asks for.
+    guard case .bytes(let bytes) = reply.body else { return reply }
+    let digest = Digest(.sha256)
+    bytes.withUnsafeBytes { digest.update($0) }
+    let etag = "\"\(Digest.hex(digest.value().prefix(16)))\""
+    reply.headers["ETag"] = etag
+    if EntityTags("If-None-Match", of: call.headers)?.include(etag, weakly: true) == true {
+      (reply.status, reply.body) = (304, .bytes([]))
+    }
+    return reply
   }
 
   private static func text(_ entry: StoredEntry, in folder: ServedPath, _ service: Service) -> String {

@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 
 /// `/healthz` and `/metrics`, for programs that watch the server.
 ///
@@ -7,6 +8,8 @@ import BlobHTTP
 /// the access log and the watching program show; reserving the names would take files away from those who have them.
 enum MonitoringRoutes {
   static let metricsPath = "/metrics"
+  /// The names of the files in the served folder that hide the routes.
+  static let names: Set<BytePath> = ["healthz", "metrics"]
 
   /// Whether the server can do its work: 200, or 503 with the reason. It tells nothing else, so it needs neither a token
   /// nor a certain `Host`, which probes often replace by an address. nil: the request is for something else.
@@ -30,13 +33,15 @@ enum MonitoringRoutes {
 
   private static let uncached: HTTPHeaders = ["Cache-Control": "no-store"]
 
-  /// `otherwise`: the plan if something in the folder has the target's name. A disk that does not respond is not asked,
-  /// and must not keep the event loop waiting, so the name is looked up on another thread.
+  /// `otherwise`: the plan if something in the folder has the target's name. As long as nothing has, as the check of every
+  /// second knows, the answer waits for no disk and no other request.
   private static func unlessPublished(
     _ target: RequestTarget, _ service: Service, otherwise: @escaping @Sendable () -> Plan,
     _ reply: @escaping @Sendable () -> Reply
   ) -> Plan {
-    if service.health.stall != nil { return .reply(reply()) }
+    if service.health.stall != nil || !service.health.mayHave(BytePath(target.path.dropFirst())) {
+      return .reply(reply())
+    }
     return service.besideUploads {
       do throws(ServerError) {
         let item = try service.store.item(at: ServedPath.fromURL(target.path).path)
@@ -44,6 +49,20 @@ enum MonitoringRoutes {
       } catch {
         // A symbolic link is refused with 403, and has the name nevertheless. Without its folder the store fails with 500.
         return error.status < 500 ? otherwise() : .reply(reply())
+      }
+    }
+  }
+}
+
+extension UploadStore {
+  /// Which of the names of `MonitoringRoutes` something in the folder has. Blocks as long as the file system does.
+  var monitoringNames: Set<BytePath> {
+    MonitoringRoutes.names.filter { name in
+      do throws(ServerError) {
+        return try item(at: ServedPath(name.bytes)) != nil
+      } catch {
+        // A symbolic link is refused with 403, and has the name nevertheless.
+        return error.status < 500
       }
     }
   }

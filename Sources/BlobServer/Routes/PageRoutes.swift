@@ -11,7 +11,7 @@ enum PageRoutes {
     let isForScripts = call.headers.accepts("application/json")
     return try call.service.onLister { () throws(ServerError) in
       let list = try call.service.store.list(path, after: start, atMost: mostNames)
-      if isForScripts { return FolderJSON.reply(path, list, call.service) }
+      if isForScripts { return FolderJSON.reply(path, list, call) }
       return reply(200, page(path, list, takesForms: takesForms(call.options)))
     }
   }

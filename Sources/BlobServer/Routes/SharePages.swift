@@ -11,11 +11,30 @@ enum SharePages {
     if headers.acceptsHTML, !isOwn(target), !target.asksForArchive,
       let (_, isFolder) = try? ServedPath.fromURL(target.path), isFolder
     {
-      let page = SharePage.page(base: target.reference(to: "/"))
-      return .reply(reply(page, "text/html; charset=utf-8"))
+      return .reply(page(target))
     }
     guard let file = name(target).flatMap(SharePage.file) else { return nil }
     return .reply(reply(file.bytes, file.type))
+  }
+
+  /// The response to a request without valid credentials: a browser gets the page, which asks for the code. The URL may be
+  /// that of a file, to which the page then leads.
+  static func gate(
+    _ refusal: Reply, _ headers: HTTPHeaders, _ method: String, _ target: RequestTarget, _ service: Service
+  ) -> Reply {
+    guard service.options.page != nil, method == "GET" || method == "HEAD", headers.acceptsHTML, !isOwn(target),
+      target.uploadName == nil, (try? ServedPath.fromURL(target.path)) != nil
+    else { return refusal }
+    var reply = page(target)
+    reply.status = refusal.status
+    for field in refusal.headers.fields where field.name == "WWW-Authenticate" {
+      reply.headers.add(field.name, field.value)
+    }
+    return reply
+  }
+
+  private static func page(_ target: RequestTarget) -> Reply {
+    reply(SharePage.page(base: target.reference(to: "/")), "text/html; charset=utf-8")
   }
 
   /// The answer to a question of the page; nil: the request is for something else.
@@ -35,7 +54,8 @@ enum SharePages {
     return "{\"name\":\(JSONText.quoted(page.name)),\"free\":\(text(service.store.free)),"
       + "\"maxSize\":\(text(options.maxSize)),\"receives\":\(!options.isReadOnly),"
       + "\"lists\":\(options.reading != .nothing),\"downloads\":\(options.reading == .files),"
-      + "\"until\":\(text(page.end))}"
+      + "\"until\":\(text(page.end)),\"once\":\(page.endsAfterVisit),"
+      + "\"maxTotal\":\(text(service.store.isBoundByLimit ? options.maxTotal : nil))}"
   }
 
   private static let folder = Array("/\(ServedPath.pageName)/".utf8)

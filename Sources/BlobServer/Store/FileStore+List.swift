@@ -49,6 +49,10 @@ extension FileStore {
     guard let inQuota = quota.free else { return onDisk }
     return onDisk.map { min($0, inQuota) } ?? inQuota
   }
+
+  package var isBoundByLimit: Bool { quota.free.map { $0 <= root.free ?? .max } ?? false }
+
+  package func takeRefusal() -> Bool { quota.takeRefusal() }
 }
 
 extension FileStore {

@@ -158,7 +158,7 @@ extension FileStore {
 
   package func open(_ path: ServedPath) throws(ServerError) -> OpenItem {
     if path.isRoot { throw ServerError(409, "/ is a folder") }
-    let file = try folder(path.parent).open(path.name, O_RDONLY)
+    let file = try folder(path.parent).open(path.name, O_RDONLY, as: path)
     var status = stat()
     if fstat(file.number, &status) != 0 { throw failed("look at", path.description) }
     let item = try Self.item(status, path)

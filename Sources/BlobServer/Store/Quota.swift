@@ -19,6 +19,8 @@ final class Quota: Sendable {
     var published: Int128 = 0
     /// The number of files published or deleted since the start.
     var changes = 0
+    /// Whether an upload was refused since somebody asked.
+    var hasRefused = false
 
     /// Bytes reserved for unfinished uploads.
     var unfinished: Int128 { shares.values.reduce(0) { $0 + Int128($1.room) } }
@@ -75,6 +77,7 @@ final class Quota: Sendable {
       let more = new.room - old.room
       let free = max(0, Int128(limit) - state.used)
       if Int128(more) > free {
+        state.hasRefused = true
         throw ServerError(
           507,
           "no room for \(more) bytes: \(free) of \(limit) are free, \(state.unfinished) are kept for unfinished uploads"
@@ -83,6 +86,14 @@ final class Quota: Sendable {
       state.used += Int128(more)
       state.shares[id] = new
       return new.room
+    }
+  }
+
+  /// Whether an upload was refused for want of room since the last call.
+  func takeRefusal() -> Bool {
+    state.withLock { state in
+      defer { state.hasRefused = false }
+      return state.hasRefused
     }
   }
 

@@ -94,13 +94,15 @@ struct Folder: Sendable {
 
   /// Opens a file in this folder; a symbolic link causes 403. O_NONBLOCK keeps it from blocking on a pipe that has
   /// replaced the file.
-  func open(_ name: BytePath, _ flags: Int32) throws(ServerError) -> Descriptor {
+  /// `place`: the path of the file in messages; nil: its name.
+  func open(_ name: BytePath, _ flags: Int32, as place: ServedPath? = nil) throws(ServerError) -> Descriptor {
     let flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     let number = name.withCString { openAt(self.number, $0, flags, 0o666) }
     if number >= 0 { return Descriptor(number) }
-    var error = failed("open", name.description)
+    let shown = place?.description ?? name.description
+    var error = failed("open", shown)
     // The kernel has asked the holder to give the lease up, which takes milliseconds with most programs.
-    if error.systemError == EAGAIN { error.message = "open \(name): another program holds a lease on it" }
+    if error.systemError == EAGAIN { error.message = "open \(shown): another program holds a lease on it" }
     throw error
   }
 

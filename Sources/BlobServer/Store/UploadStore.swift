@@ -85,6 +85,12 @@ package protocol UploadStore: Sendable {
   /// How many more bytes can be stored, as far as disk and quota are concerned; nil: the system does not tell.
   var free: Int64? { get }
 
+  /// Whether the limit for all files, and not the disk, is what `free` tells.
+  var isBoundByLimit: Bool { get }
+
+  /// Whether an upload was refused since the last call because of the limit for all files.
+  func takeRefusal() -> Bool
+
   /// Why files cannot be served or received; nil: they can. Blocks as long as the file system does.
   var problem: String? { get }
 

@@ -5,6 +5,9 @@ import { element } from "./list.js";
 // Without HTTPS, Chromium 156 has getAsFileSystemHandle, and crashes if it is called.
 const hasHandles = isSecureContext && "showOpenFilePicker" in window;
 
+// When a picker was opened, in ms since 1970; 0: it is closed.
+export const picker = { opened: 0 };
+
 // Calls `take` with batches of `{file, path, handle}`, and `looking` before and after that. Returns a function that opens
 // the picker.
 export function offerChoices(take, looking) {
@@ -23,7 +26,9 @@ export function offerChoices(take, looking) {
     looking(false);
   };
   for (const id of ["files-input", "camera-input", "folder-input"]) {
+    element(id).onclick = () => (picker.opened = Date.now());
     element(id).onchange = ({ target }) => {
+      picker.opened = 0;
       takeAll([...target.files].map((file) => ({ file, path: file.webkitRelativePath || file.name })));
       target.value = "";
     };

@@ -1,7 +1,7 @@
 // The list of a folder.
-import { copy, element, make, setIcon, setText, WindowedList } from "./list.js";
+import { copy, element, make, setIcon, setText, showName, WindowedList } from "./list.js";
 import { decode, list, Refusal, root } from "./server.js";
-import { compareNames, date, size, text, visible } from "./text.js";
+import { compareNames, date, size, text } from "./text.js";
 
 const orders = {
   name: (one, other) => compareNames(one.name, other.name),
@@ -13,7 +13,9 @@ export class Folder {
   url = "";
   #entries = [];
   #next = null;
-  #rows = new WindowedList(element("entries"), () => copy("entry"), (row, entry) => this.#fill(row, entry));
+  #tag = "";
+  #hasMore = false;
+  #rows = new WindowedList(element("entries"), () => copy("entry"), (...shown) => this.#fill(...shown));
 
   constructor(about, opened) {
     Object.assign(this, { about, opened });
@@ -38,21 +40,27 @@ export class Folder {
     this.url = origin + pathname;
     this.#entries = [];
     this.#next = null;
+    this.#tag = "";
     element("archive").hidden = true;
     this.#showTrail();
     this.refresh();
     this.opened();
   }
 
-  refresh() {
-    if (this.about.lists) this.#read(null);
+  // `isRegular`: a list of which more parts are shown stays as it is.
+  async refresh(isRegular) {
+    if (this.about.lists && !(isRegular && this.#hasMore)) await this.#read(null);
   }
 
   async #read(after) {
     const { url } = this;
     try {
-      const { entries, next, archive } = await list(url, after);
+      const answer = await list(url, after, after ? "" : this.#tag);
       if (url !== this.url) return;
+      if (!answer) return this.#show(this.#entries.length > 0 ? "" : text("empty"));
+      const { entries, next, archive } = answer;
+      this.#tag = answer.tag;
+      this.#hasMore = Boolean(after);
       // A server that gives no files has no archive.
       element("archive").hidden = !archive || (entries.length === 0 && !after);
       if (archive) element("archive").href = new URL(archive, url);
@@ -63,7 +71,7 @@ export class Folder {
       this.#next = next;
       this.#show(entries.length > 0 || after ? "" : text("empty"));
     } catch (error) {
-      this.#show(error instanceof Refusal ? text("trouble", { why: error.reason }) : text("unreachable"));
+      if (error instanceof Refusal && error.status !== 401) this.#show(text(error.status === 404 ? "nothing" : "trouble"));
     }
   }
 
@@ -86,14 +94,15 @@ export class Folder {
       url += name + "/";
       links.push(" / ", link(decode(name)));
     }
-    element("trail").replaceChildren(...(names.length > 0 ? links : []));
+    element("trail").hidden = names.length === 0;
+    element("trail").replaceChildren(...links);
   }
 
-  #fill(row, entry) {
+  #fill(row, entry, width) {
+    showName(row.link, entry.name, width - 140);
     if (row.shown === entry) return;
     row.shown = entry;
     const { name, url, folder: isFolder } = entry;
-    setText(row.link, visible(name));
     setIcon(row.drawing, isFolder ? "folder" : "file");
     setText(row.status, `${isFolder ? text("folder") : size(entry.size)} · ${date(entry.modified, { dateStyle: "medium" })}`);
     row.status.title = date(entry.modified);

@@ -1,5 +1,7 @@
 // Lists of any length, of which only visible rows exist; all rows are equally high.
 
+import { visible } from "./text.js";
+
 export const element = (id) => document.getElementById(id);
 
 export function make(tag, properties = {}, ...children) {
@@ -25,6 +27,27 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+const pen = make("canvas").getContext("2d");
+
+// The name, which keeps its end if it is wider than `width`, in CSS pixels.
+export function fitted(name, width) {
+  const letters = [...visible(name)];
+  pen.font = getComputedStyle(document.body).font;
+  for (let most = letters.length; ; most -= 1) {
+    const end = Math.min(14, most >> 1);
+    const shown = most < letters.length ? [...letters.slice(0, most - end), "…", ...letters.slice(-end)] : letters;
+    const share = Math.max(80, width) / pen.measureText(shown.join("")).width;
+    if (share >= 1 || most < 5) return shown.join("");
+    most = Math.ceil(Math.min(most, most * share + 2));
+  }
+}
+
+export function showName(element, name, width) {
+  if (element.title === name && element.width === width) return;
+  Object.assign(element, { title: name, width });
+  setText(element, fitted(name, width));
+}
+
 // Rows outside the visible part.
 const margin = 6;
 const lists = new Set();
@@ -45,7 +68,7 @@ export class WindowedList {
   items = [];
   #rows = new Map();
 
-  // `fill(row, item)` shows the item. `refuge` gets the focus when the last row is gone.
+  // `fill(row, item, width)` shows the item. `refuge` gets the focus when the last row is gone.
   constructor(element, makeRow, fill, refuge) {
     Object.assign(this, { element, makeRow, fill, refuge });
     lists.add(this);
@@ -62,7 +85,7 @@ export class WindowedList {
     // The style gives the height of a row as that of a line.
     const height = parseFloat(getComputedStyle(element).lineHeight);
     element.style.height = items.length * height + "px";
-    const top = element.getBoundingClientRect().top;
+    const { top, width } = element.getBoundingClientRect();
     const first = Math.max(0, Math.floor(-top / height) - margin);
     const end = Math.ceil((innerHeight - top) / height) + margin;
     const visible = new Set(items.slice(first, Math.max(first, end)));
@@ -84,9 +107,11 @@ export class WindowedList {
       setAttribute(row, "aria-posinset", (index += 1));
       setAttribute(row, "aria-setsize", items.length);
       row.item = item;
-      this.fill(row, item);
+      this.fill(row, item, width);
       previous = row;
     }
+    // An empty list has no width.
+    if (width === 0 && items.length > 0) drawLists();
     if (focused && !focused.isConnected) {
       const next = items[Math.min(focused.ariaPosInSet - 1, items.length - 1)];
       (this.#rows.get(next)?.querySelector("button, a") ?? this.refuge)?.focus();

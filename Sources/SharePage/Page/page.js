@@ -1,5 +1,5 @@
 // Brings the parts together, and tells how far everything is.
-import { filesOf, offerChoices } from "./choose.js";
+import { filesOf, offerChoices, picker } from "./choose.js";
 import { Folder } from "./folder.js";
 import { element, make, setText } from "./list.js";
 import * as memory from "./memory.js";
@@ -64,7 +64,7 @@ async function isAccepted() {
       return true;
     } catch (error) {
       if (error.status === 401) return false;
-      notice("away", text(error.reason ? "trouble" : "unreachable", { why: error.reason }));
+      notice("away", text(error.reason ? "trouble" : "unreachable"));
       await wait(seconds);
     }
   }
@@ -72,6 +72,7 @@ async function isAccepted() {
 
 const queue = new Queue({
   get maxSize() { return about.maxSize; },
+  get maxTotal() { return about.maxTotal; },
   get lists() { return about.lists; },
   askForCode,
 });
@@ -111,13 +112,44 @@ function watchRoom() {
   notice("room", text("noRoom", { rest: size(bytes - sent), free: size(about.free) }), { goOn });
 }
 
-// Asks the server for its free space while files are to be sent.
-setInterval(async () => {
-  if (!queue.isBusy) return;
-  about = await server.about().catch(() => about);
-  showFacts();
-  watchRoom();
-}, 10_000);
+// How often in a row the server has not answered, and what is said of it.
+let misses = 0;
+let away = null;
+// Seconds until the next question.
+let pause = 5;
+
+// Shows what others send and how much room there is, renews links with tickets of an earlier run of the server, and tells a
+// server that closes after the visit that somebody is here.
+async function look() {
+  if (asking || (document.hidden && !queue.isBusy && Date.now() - picker.opened > 300_000)) return;
+  const begin = performance.now();
+  pause = 5;
+  try {
+    about = await server.about();
+    misses = 0;
+    away = null;
+    showFacts();
+    if (queue.isBusy) watchRoom();
+    await folder.refresh(true);
+    // A long list on a slow link is asked for less often.
+    pause = Math.min(20, Math.max(5, (performance.now() - begin) / 200));
+  } catch (error) {
+    misses += 1;
+    if (error.status === 401) {
+      await askForCode();
+      return look();
+    }
+    away = over() ?? text(error.reason ? "trouble" : "unreachable");
+  }
+  show();
+}
+
+async function watch() {
+  for (;;) {
+    await wait(pause);
+    await look();
+  }
+}
 
 function goOn() {
   hasAgreed = notices.has("room");
@@ -147,21 +179,6 @@ async function tellUnfinished() {
   notice("unfinished", text("unfinished", { names }), { ...again, forget });
 }
 
-// A timer, if the folder has changed.
-let refreshing = null;
-
-async function refresh() {
-  clearTimeout(refreshing);
-  refreshing = null;
-  folder.refresh();
-  about = await server.about().catch(() => about);
-  showFacts();
-}
-
-queue.addEventListener("done", ({ detail }) => {
-  if (detail.folder.startsWith(folder.url)) refreshing ??= setTimeout(refresh, 5000);
-});
-
 let planned = null;
 queue.addEventListener("change", () => (planned ??= setTimeout(show, 200)));
 
@@ -184,7 +201,7 @@ function show() {
   setText(element("pause-all"), text(isPaused ? "goOn" : isBusy ? "pause" : "close"));
   document.body.classList.toggle("has-totals", !element("totals").hidden);
   document.title = (isBusy ? percent(share) + " – " : "") + about.name;
-  notice("away", isStuck && !asking ? over() ?? problems[0] : null);
+  notice("away", asking ? null : isStuck ? over() ?? problems[0] : problems.length > 0 ? null : away);
   // Screen readers tell every quarter only.
   if (isBusy && Math.floor(share * 4) !== announced) announce(progress.join(", "));
   announced = isBusy ? Math.floor(share * 4) : -1;
@@ -192,15 +209,16 @@ function show() {
     announce(summary());
     awake?.release();
     notice("screen", null);
-    if (refreshing) refresh();
+    look();
   }
   wasBusy = isBusy;
 }
 
-// A message once the receiver has closed at the time it told; otherwise undefined.
+// A message once the receiver has closed as it had told; otherwise undefined.
 function over() {
-  const { until } = about;
+  const { until, once } = about;
   if (until && until < Date.now() / 1000) return text("over", { time: date(until, { timeStyle: "short" }) });
+  if (once && misses > 2 && navigator.onLine) return text("closed");
 }
 
 function rate(rest) {
@@ -217,12 +235,12 @@ function summary() {
 }
 
 function showFacts() {
-  const { name, free, maxSize, until, receives } = about;
+  const { name, free, maxSize, until, once, receives } = about;
   const path = [name, ...(folder?.names ?? []).map(server.decode)].join(" / ");
   setText(element("place"), receives ? text("sendTo", { name: path }) : path);
   const facts = [free !== null && receives && text("free", { size: size(free) }),
     maxSize !== null && receives && text("upTo", { size: size(maxSize) }),
-    until && text("openUntil", { time: date(until, { timeStyle: "short", dateStyle: "short" }) })];
+    until && text("openUntil", { time: date(until, { timeStyle: "short", dateStyle: "short" }) }), once && text("once")];
   setText(element("facts"), facts.filter(Boolean).join(" · "));
   element("send").hidden = !receives;
 }
@@ -243,9 +261,6 @@ async function keepAwake() {
 }
 link.addEventListener("nudge", keepAwake);
 
-// A page that comes back may be older than the receiver's files, and than the tickets in its links.
-document.addEventListener("visibilitychange", () => document.hidden || queue.isBusy || !folder || refresh());
-
 addEventListener("beforeunload", (event) => queue.isBusy && event.preventDefault());
 
 async function start() {
@@ -256,6 +271,7 @@ async function start() {
     await askForCode();
     element("place").focus();
   }
+  if (!location.pathname.endsWith("/")) return leave();
   showFacts();
   document.title = about.name;
   folder = new Folder(about, () => {
@@ -263,5 +279,14 @@ async function start() {
     tellUnfinished();
   });
   folder.open(location.href);
+  watch();
+}
+
+// The address is that of a file, which the server has not given without the code.
+async function leave() {
+  const folder = new URL("./", location.href).href;
+  const name = server.decode(location.pathname.split("/").pop());
+  const { entries } = await server.list(folder).catch(() => ({ entries: [] }));
+  location.replace(new URL(entries.find((entry) => entry.name === name)?.url ?? "./", folder));
 }
 start();

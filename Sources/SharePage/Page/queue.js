@@ -74,7 +74,7 @@ export class Queue extends EventTarget {
     const { maxSize } = this.context;
     const isTooLarge = maxSize !== null && item.size > maxSize;
     if (isTooLarge) {
-      item.problem = text("tooLarge", { size: size(maxSize) });
+      Object.assign(item, { problem: text("tooLarge", { size: size(maxSize) }), isFinal: true });
       this.#enter(item, "failed");
     }
     return isTooLarge;
@@ -176,7 +176,8 @@ export class Queue extends EventTarget {
       state = "elsewhere";
     } catch (error) {
       if (signal.aborted) state = signal.reason;
-      else item.problem = error instanceof Failed ? error.message : String(error);
+      else Object.assign(item, { problem: error instanceof Failed ? error.message : String(error), isFinal: error.isFinal });
+      if (error.isRefused) memory.forget([item.key]);
     }
     this.active.delete(item);
     if (state !== "pauseAll") this.#names.end(item, false);

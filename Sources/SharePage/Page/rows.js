@@ -1,6 +1,6 @@
 // The rows of files to be sent, and of finished ones, which are folded.
-import { copy, drawLists, element, setAttribute, setIcon, setText, WindowedList } from "./list.js";
-import { size, text, visible } from "./text.js";
+import { copy, drawLists, element, setAttribute, setIcon, setText, showName, fitted, WindowedList } from "./list.js";
+import { size, text } from "./text.js";
 import { drawThumbnail } from "./thumbnails.js";
 
 // Until then, rows keep their places: someone is about to press a button.
@@ -40,12 +40,14 @@ function makeRow(queue) {
   return row;
 }
 
-function fill(row, item) {
+function fill(row, item, width) {
   const { state } = item;
   const isDone = state === "done";
+  // A tap on a row that failed shows the whole reason.
+  row.tabIndex = state === "failed" ? 0 : -1;
   setAttribute(row, "data-state", state);
-  setText(row.name, visible(item.path));
-  setText(row.status, statusOf(item));
+  showName(row.name, item.path, isDone ? width - 110 : 1.8 * (width - 200));
+  setText(row.status, statusOf(item, width));
   row.share.hidden = item.sent === 0 || isDone || state === "failed";
   row.share.value = item.sent / item.size || 0;
   row.canvas.hidden = !drawThumbnail(row, drawLists);
@@ -53,17 +55,16 @@ function fill(row, item) {
   setIcon(row.drawing, state === "failed" ? "problem" : isDone ? "done" : "file");
   const action = { failed: "retry", paused: "goOn" }[state] ?? "pause";
   for (const [button, name] of [[row.change, action], [row.removal, "remove"]]) {
-    button.hidden = isDone;
+    button.hidden = isDone || (name === "retry" && item.isFinal);
     setIcon(button.firstChild, name);
     setAttribute(button, "aria-label", `${text(name)}: ${item.path}`);
   }
 }
 
-function statusOf(item) {
+function statusOf(item, width) {
   const { state, problem, path, target } = item;
   if (problem) return problem;
   if (state === "sending" || state === "retrying") return text("partly", { sent: size(item.sent), size: size(item.size) });
-  const parts = [size(item.size), text(state === "done" ? item.outcome : state)];
-  if (state === "done" && target !== path) parts.push(text("renamed", { name: target.split("/").pop() }));
-  return parts.join(" · ");
+  if (state === "done" && target !== path) return text("renamed", { name: fitted(target.split("/").pop(), width - 160) });
+  return size(item.size) + " · " + text(state === "done" ? item.outcome : state);
 }

@@ -59,7 +59,7 @@ async function request(method, url, headers = {}) {
     const options = { method, headers: { ...headers, ...authorization() }, signal: control.signal, cache: "no-store" };
     const response = await fetch(url, options);
     const text = await response.text();
-    if (!response.ok) throw new Refusal(response.status, text, response.headers.get("Retry-After"));
+    if (!response.ok && response.status !== 304) throw new Refusal(response.status, text, response.headers.get("Retry-After"));
     return { headers: response.headers, text };
   } catch (error) {
     throw error instanceof Refusal ? error : new Unreachable();
@@ -68,13 +68,17 @@ async function request(method, url, headers = {}) {
   }
 }
 
-const read = async (url) => JSON.parse((await request("GET", url, { Accept: "application/json" })).text);
+// null: what has the ETag `tag` is the same.
+async function read(url, tag = "") {
+  const { headers, text } = await request("GET", url, { Accept: "application/json", "If-None-Match": tag });
+  return text ? { ...JSON.parse(text), tag: headers.get("ETag") } : null;
+}
 
-// `name`, `free`, `maxSize`, `receives`, `lists` and `until`.
+// `name`, `free`, `maxSize`, `maxTotal`, `receives`, `lists`, `until` and `once`.
 export const about = () => read(root + ".fullbore-page/about");
 
 // A part of a list: `entries` and `next`, which is `after` for the next part.
-export const list = (folder, after) => read(folder + (after ? "?after=" + after : ""));
+export const list = (folder, after, tag) => read(folder + (after ? "?after=" + after : ""), tag);
 
 // The length of a published file; null: there is none.
 export async function lengthOf(folder, path) {

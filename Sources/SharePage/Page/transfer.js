@@ -1,7 +1,7 @@
 // Sends one file, and goes on after every interruption.
 import * as memory from "./memory.js";
 import { lengthOf, Refusal, Unreachable } from "./server.js";
-import { text } from "./text.js";
+import { size, text } from "./text.js";
 import * as tus from "./tus.js";
 
 const MiB = 1 << 20;
@@ -11,8 +11,10 @@ const [leastChunk, mostChunk] = [MiB, 256 * MiB];
 // In seconds: a lost chunk costs little, and so do the responses.
 const chunkTime = 8;
 
-// Only a person can help, whom the message is for.
-export class Failed extends Error {}
+// Only a person can help, whom the message is for; another attempt with this file cannot.
+export class Failed extends Error {
+  isFinal = true;
+}
 
 // Returns "sent", "same" if the server had these bytes under this name, "skipped" if they were sent earlier, or
 // "elsewhere" if another tab has taken the file over. Throws `Failed` or the signal's reason.
@@ -108,6 +110,8 @@ async function patch(item, context, signal, show) {
 // Waits for the next attempt, or throws `Failed`.
 async function recover(item, error, context, signal, failures) {
   const pause = (problem, seconds) => {
+    // What was refused is not there.
+    if (error instanceof Refusal) context.progressed(item, item.offset, false);
     Object.assign(item, { state: "retrying", problem });
     context.changed();
     return tus.wait(seconds, signal);
@@ -126,9 +130,9 @@ async function recover(item, error, context, signal, failures) {
     return context.progressed(item, 0);
   }
   if (status === 401) return context.askForCode(signal);
-  if (status === 507) return pause(text("full"), Math.max(retryAfter, 10));
-  if (status >= 500 || [408, 425, 429].includes(status)) return pause(text("trouble", { why: reason }), Math.max(retryAfter, delay));
-  throw new Failed(text("refused", { why: reason ?? message }));
+  if (status === 507) return pause(text(context.maxTotal ? "totalFull" : "full", { size: size(context.maxTotal) }), Math.max(retryAfter, 10));
+  if (status >= 500 || [408, 425, 429].includes(status)) return pause(text("trouble"), Math.max(retryAfter, delay));
+  throw Object.assign(new Failed(text("refused", { why: reason ?? message })), { isRefused: true });
 }
 
 // An unreadable file looks like a broken connection.

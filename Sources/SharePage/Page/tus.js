@@ -15,9 +15,13 @@ document.addEventListener("visibilitychange", nudge);
 // Waits for the time or a nudge. Throws when `signal` is aborted.
 export async function wait(seconds, signal) {
   await new Promise((resolve) => {
-    setTimeout(resolve, seconds * 1000);
-    link.addEventListener("nudge", resolve, { once: true });
-    signal?.addEventListener("abort", resolve);
+    const end = () => {
+      link.removeEventListener("nudge", end);
+      resolve();
+    };
+    setTimeout(end, seconds * 1000);
+    link.addEventListener("nudge", end);
+    signal?.addEventListener("abort", end);
   });
   signal?.throwIfAborted();
 }

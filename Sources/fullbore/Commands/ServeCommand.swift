@@ -150,6 +150,9 @@ struct ServeCommand: Command {
     }
   }
 
+  /// The fewest bytes of a token that nobody finds by trying.
+  private static let shortestToken = 10
+
   private func warnIfOthersCanRead(_ key: BytePath, _ report: ServeReport) {
     var status = stat()
     guard key.withCString({ stat($0, &status) }) == 0, status.st_mode & 0o077 != 0 else { return }
@@ -163,7 +166,8 @@ struct ServeCommand: Command {
     if let files = options.tls { warnIfOthersCanRead(files.key, report) }
     var options = options
     if let share {
-      options.page = ServerOptions.BrowserPage(name: options.folder.name.description, runsFor: share.period)
+      options.page = ServerOptions.BrowserPage(
+        name: options.folder.name.description, runsFor: share.period, endsAfterVisit: share.endsAfterVisit)
     }
     options.thumbnail = { PhotoPreview.jpeg(inStart: $0) }
     do throws(ServerError) {
@@ -182,17 +186,23 @@ struct ServeCommand: Command {
       let end = ServeEnd(server, share, report)
       announce(server, certificate)
       for notice in server.notices { report.notice(notice) }
+      if let token = options.token, token.utf8.count < Self.shortestToken, share != nil || !listen.isLoopback {
+        report.notice(
+          "the code has \(Quantity.plural(token.utf8.count, "character")), so others can find it by trying: "
+            + "take \(Self.shortestToken) or more that nobody can guess")
+      }
       let reason = await end.wait()
       let unfinished = await BlockingPool.shared.run {
         server.stop(grace: .seconds(2), listsUnfinished: style != .silent)
       }
       await observers.finish()
-      report.end(reason, unfinished, expire: options.expire)
+      report.end(reason, unfinished, cut: server.cutDownloads, expire: options.expire)
       await BlockingPool.shared.run { report.finish(within: .seconds(2)) }
       return .ok
     } catch {
       await BlockingPool.shared.run { report.finish(within: .seconds(2)) }
-      Console.error.write("fullbore serve: \(shown(error.message))\n")
+      let advice = error.isPortTaken ? "; --listen ADDRESS:PORT chooses another one, and port 0 picks a free one" : ""
+      Console.error.write("fullbore serve: \(shown(error.message))\(advice)\n")
       return .failed
     }
   }
@@ -228,7 +238,7 @@ struct ServeCommand: Command {
         """)
     }
     let what = options.isReadOnly ? "Giving the files of" : "Receiving into"
-    Console.error.write("\(what) \(shown(options.folder)). Ctrl-C ends it.\n")
+    Console.error.write("\(what) \(shown(options.folder)). \(share?.end ?? "Ctrl-C ends it.")\n")
   }
 
   private static func folder(_ path: BytePath) throws(UsageError) -> BytePath {

@@ -80,6 +80,11 @@ struct Destination: Sendable, Hashable {
       throw UsageError("\(given): user and password in the URL: use --netrc, --token-file FILE or --header @FILE")
     }
     if rest.contains(UInt8(ascii: "#")) {
+      if Self.isShareLink(rest) {
+        throw UsageError(
+          "\(given): this looks like the link of 'serve --share': write its code, which follows the '#', into a file, and "
+            + "give the URL before the '#' with --token-file FILE")
+      }
       throw UsageError("\(given): a '#' in a name is written %23 in a URL")
     }
     if rest.first == UInt8(ascii: "["), rest.prefix(while: { $0 != UInt8(ascii: "]") }).contains(UInt8(ascii: "%")) {
@@ -128,6 +133,12 @@ struct Destination: Sendable, Hashable {
     if name.split(separator: slash).contains(where: { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) }) {
       throw UsageError("\(given): it has '.' or '..' for a folder, which means nothing in a bucket: leave it out")
     }
+  }
+
+  /// Whether the text after the scheme ends like the link of `serve --share`: a folder, and the code in the fragment.
+  private static func isShareLink(_ rest: some Collection<UInt8>) -> Bool {
+    let parts = Array(rest).split(separator: UInt8(ascii: "#"), omittingEmptySubsequences: false)
+    return parts.count == 2 && parts[0].last == slash && parts[1].count >= 6 && !parts[1].contains(slash)
   }
 
   /// Percent-encodes spaces and bytes outside ASCII, so that users can type a folder's name as it is.

@@ -48,13 +48,22 @@ struct MonitoringOptions: Sendable {
   private static func check(_ log: BytePath, outside folder: BytePath) throws(UsageError) {
     let whole = log.absolute()
     let parent = BytePath(whole.bytes.prefix(whole.bytes.lastIndex(of: UInt8(ascii: "/"))! + 1))
-    guard let real = parent.withCString({ realpath($0, nil) }) else {
+    guard let realParent = real(parent) else {
       throw UsageError("--log \(shown(log)): \(String(cString: strerror(errno)))")
     }
-    defer { free(real) }
     let inside = folder.bytes.last == UInt8(ascii: "/") ? folder.bytes : folder.bytes + [UInt8(ascii: "/")]
-    if (BytePath(cString: real).bytes + [UInt8(ascii: "/")]).starts(with: inside) {
-      throw UsageError("--log \(shown(log)): this is in the served folder, where clients can read it")
+    // The log itself may be a symbolic link.
+    for place in [realParent, real(whole)] {
+      if let place, (place.bytes + [UInt8(ascii: "/")]).starts(with: inside) {
+        throw UsageError("--log \(shown(log)): this is in the served folder, where clients can read it")
+      }
     }
+  }
+
+  /// The path without symbolic links; nil, with `errno`: nothing is there.
+  private static func real(_ path: BytePath) -> BytePath? {
+    guard let real = path.withCString({ realpath($0, nil) }) else { return nil }
+    defer { free(real) }
+    return BytePath(cString: real)
   }
 }

@@ -20,7 +20,8 @@ enum OwnCertificate {
     let host = MulticastName.ownHost()
     let local = LocalAddress.all().map(\.text)
     let named = ["0.0.0.0", "::"].contains(listen.address) ? [] : [listen.address]
-    let hosts = host.map { [$0] + ($0.contains(".") ? [] : ["\($0).local"]) } ?? []
+    // The name under which this machine is announced has the first label only.
+    let hosts = host.map { [$0, $0.prefix { $0 != "." } + ".local"] } ?? []
     var seen: Set<String> = []
     return (["localhost", "127.0.0.1"] + hosts + named + local).filter { seen.insert($0).inserted }
   }

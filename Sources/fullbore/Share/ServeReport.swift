@@ -63,15 +63,20 @@ final class ServeReport: Sendable {
   }
 
   /// Says why the server has ended, what was not finished, and what was received in all.
-  func end(_ reason: ServeEnd.Reason, _ unfinished: [UnfinishedUpload], expire: Duration) {
+  func end(_ reason: ServeEnd.Reason, _ unfinished: [UnfinishedUpload], cut downloads: [BytePath], expire: Duration) {
     let (files, bytes) = state.withLock { ($0.files, $0.bytes) }
     switch style {
     case .silent: break
     case .person:
-      for line in ServeSummary(reason, unfinished, expire: expire).lines { error.write(line) }
+      for line in ServeSummary(reason, unfinished, cut: downloads, expire: expire).lines { error.write(line) }
       error.write("\(Quantity.plural(files, "file")), \(Quantity.text(bytes: bytes)) received")
     case .json:
       for upload in unfinished { output.write(JSONLine(unfinished: upload).text) }
+      for path in downloads {
+        var line = JSONLine("cut")
+        line.add(path: path)
+        output.write(line.text)
+      }
       var line = JSONLine("ended")
       line.add("reason", reason.rawValue)
       line.add("files", files)

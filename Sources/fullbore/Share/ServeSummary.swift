@@ -7,7 +7,7 @@ struct ServeSummary {
   /// More uploads than these are only counted.
   private static let most = 20
 
-  init(_ reason: ServeEnd.Reason, _ unfinished: [UnfinishedUpload], expire: Duration) {
+  init(_ reason: ServeEnd.Reason, _ unfinished: [UnfinishedUpload], cut downloads: [BytePath], expire: Duration) {
     var lines: [String] = []
     switch reason {
     case .signal: break
@@ -26,6 +26,10 @@ struct ServeSummary {
       lines.append("\(Self.count(lost)) cut, and must be sent from the beginning:")
       lines += Self.list(lost)
     }
+    if !downloads.isEmpty {
+      lines.append("\(Quantity.plural(downloads.count, "download")) \(downloads.count == 1 ? "was" : "were") cut:")
+      lines += Self.list(downloads.map { "  \(shown($0.isEmpty ? "/" : $0))" })
+    }
     self.lines = lines
   }
 
@@ -40,11 +44,15 @@ struct ServeSummary {
   }
 
   private static func list(_ uploads: [UnfinishedUpload]) -> [String] {
-    let lines = uploads.prefix(most).map { upload in
-      let whole = upload.length.map { " of \(Quantity.text(bytes: $0))" } ?? ""
-      return "  \(shown(upload.path))  \(Quantity.text(bytes: upload.received))\(whole)"
-    }
-    return lines + (uploads.count > most ? ["  and \(uploads.count - most) more"] : [])
+    list(
+      uploads.map { upload in
+        let whole = upload.length.map { " of \(Quantity.text(bytes: $0))" } ?? ""
+        return "  \(shown(upload.path))  \(Quantity.text(bytes: upload.received))\(whole)"
+      })
+  }
+
+  private static func list(_ lines: [String]) -> [String] {
+    Array(lines.prefix(most)) + (lines.count > most ? ["  and \(lines.count - most) more"] : [])
   }
 }
 

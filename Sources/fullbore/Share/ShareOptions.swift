@@ -1,5 +1,6 @@
 import BlobServer
 import Blobs
+import Platform
 
 /// The options of `serve` that are for browsers of people nearby.
 struct ShareOptions: Sendable {
@@ -7,6 +8,25 @@ struct ShareOptions: Sendable {
   let period: Duration?
   /// Whether the server ends after the first visit.
   let endsAfterVisit: Bool
+
+  /// When the server ends, in a sentence for the person who has started it.
+  var end: String {
+    let time = period.map { "at \(Self.clock(after: $0))" }
+    let visit = endsAfterVisit ? "30 s after a visitor who has sent or fetched something is done" : nil
+    let ends = [time, visit].compactMap { $0 }
+    return ends.isEmpty ? "Ctrl-C ends it." : "It ends \(ends.joined(separator: ", or ")); Ctrl-C ends it before."
+  }
+
+  /// The local time after a period from now on; a day or more with the date.
+  private static func clock(after period: Duration) -> String {
+    let seconds = Int(clamping: period.components.seconds)
+    var moment = time_t(clamping: Int64(time(nil)).addingClamped(Int64(seconds)))
+    var parts = tm()
+    localtime_r(&moment, &parts)
+    var text = [CChar](repeating: 0, count: 64)
+    _ = strftime(&text, text.count - 1, seconds < 86_400 ? "%H:%M" : "%Y-%m-%d %H:%M", &parts)
+    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
 
   static let declared: [OptionDeclaration] = [
     .flag("share", "for phones nearby: show a QR code that opens a page with which a browser sends files"),
