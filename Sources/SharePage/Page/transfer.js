@@ -7,9 +7,9 @@ import * as tus from "./tus.js";
 const MiB = 1 << 20;
 // Files up to this size take one request.
 const small = 4 * MiB;
-const [leastChunk, mostChunk] = [MiB, 256 * MiB];
-// In seconds: a lost chunk costs little, and so do the responses.
-const chunkTime = 8;
+const [leastChunk, mostChunk] = [MiB, 1024 * MiB];
+// In seconds. The link is idle after each chunk; a proxy that collects bodies loses at most this much in a cut.
+const chunkTime = 60;
 
 // Only a person can help, whom the message is for; another attempt with this file cannot.
 export class Failed extends Error {
