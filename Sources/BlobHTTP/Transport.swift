@@ -107,8 +107,11 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
     /// No bytes were transferred within the "no progress" limit, or no response came within the limit "the server is
     /// finishing".
     public static let timeout = Code("timeout")
-    /// The response is not HTTP, or exceeds a limit.
+    /// The response is not HTTP, or its head exceeds a limit.
     public static let badResponse = Code("badResponse")
+    /// The server has answered, with more content than the transport keeps in memory. The same request would be
+    /// answered so again, and may have been carried out.
+    public static let longResponse = Code("longResponse")
     /// The body's source failed; `cause` is its `BlobError`.
     public static let source = Code("source")
     /// The request cannot be sent because its URL or a header is invalid.

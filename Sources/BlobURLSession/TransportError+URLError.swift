@@ -41,6 +41,7 @@ extension TransportError {
       case .tls: .secureConnectionFailed
       case .timeout: .timedOut
       case .badResponse: .badServerResponse
+      case .longResponse: .dataLengthExceedsMaximum
       case .badRequest: .badURL
       case .cancelled: .cancelled
       case .broken: .networkConnectionLost

@@ -67,6 +67,7 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
       case .source: (.giveUp, .source)
       case .tls, .untrusted, .proxy, .badRequest: (.giveUp, .destination)
       case .resolve, .connect: (.resync, .destination)
+      case .longResponse: (.giveUp, .file)
       // This file may be at fault; the results of other files show whether it is.
       default: (.resync, .file)
       }

@@ -80,6 +80,27 @@ import Testing
     }
   }
 
+  /// Sent again, the form would be answered so again, and the receiver would have the file twice.
+  @Test func aFormThatIsAnsweredAtLengthIsSentOnce() async throws {
+    let long = "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + String(repeating: "x", count: 3_000_000)
+    let peer = ScriptedPeer(Array(repeating: [.readRequest, .send(long), .close], count: 3).flatMap { $0 })
+    let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/upload"))
+    let error = await #expect(throws: UploadError.self) {
+      try await uploader(FormPost(), to: endpoint).upload(PatternSource(length: 1000), as: "a")
+    }
+    #expect(error?.message.contains("answered 200 with more than 1048576 bytes") == true, "\(error as Any)")
+    #expect(peer.seen.heads.count == 1)
+  }
+
+  @Test func aPageAfterTheFormIsExplained() async throws {
+    let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 303 X\r\nLocation: /done\r\nContent-Length: 0\r\n\r\n")])
+    let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/upload"))
+    let error = await #expect(throws: UploadError.self) {
+      try await uploader(FormPost(), to: endpoint, retries: 0).upload(PatternSource(length: 1000), as: "a")
+    }
+    #expect(error?.message.contains("--expect 303") == true, "\(error as Any)")
+  }
+
   @Test func replySaysWhereTheFileIs() async throws {
     let body = #"{"files": [{"url": "https://cdn.example/a", "id": 7, "ok": true, "x": null}]}"#
     let paths = [

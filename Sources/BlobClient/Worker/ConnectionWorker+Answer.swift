@@ -44,7 +44,9 @@ extension ConnectionWorker {
     }
     if transfer.content.count + content.count > Self.mostContent {
       transfer.failure = TransportError(
-        .badResponse, "\(transfer.job.name): the answer is longer than \(Self.mostContent) bytes")
+        .longResponse,
+        "\(transfer.job.name): answered \(transfer.head.final?.status ?? 0) with more than \(Self.mostContent) bytes, "
+          + "which are not read")
       return false
     }
     transfer.content.append(contentsOf: content)

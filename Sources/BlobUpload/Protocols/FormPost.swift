@@ -74,9 +74,21 @@ public struct FormPost: UploadProtocol {
   private func send(
     _ request: inout HTTPRequest, _ form: MultipartForm, _ part: Part, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse {
-    return try await with.send(
-      following: &request, body: BlobSlice(form),
-      with.reporting(fileBehind: form.lengthBeforeLastPart, length: part.length), accepting: expectedStatus)
+    do {
+      return try await with.send(
+        following: &request, body: BlobSlice(form),
+        with.reporting(fileBehind: form.lengthBeforeLastPart, length: part.length), accepting: expectedStatus)
+    } catch {
+      throw expectedStatus == nil ? Self.explained(error) : error
+    }
+  }
+
+  /// Many receivers of forms answer a form that they took by sending the browser to another page.
+  private static func explained(_ error: UploadError) -> UploadError {
+    guard let status = error.status, 301...303 ~= status else { return error }
+    var error = error
+    error.message += ". If the receiver says so that it has the file, expect the status \(status): --expect \(status)"
+    return error
   }
 
   private func result(

@@ -62,6 +62,7 @@ extension UploadError {
     case .timeout: "Is it overloaded? --timeout and --finish-timeout allow more"
     case .badResponse where error.message.contains(" section of what "): nil
     case .badResponse: "Is the port right?"
+    case .longResponse: "Is the URL the one for uploads? The file may be there"
     default: nil
     }
   }
