@@ -4,20 +4,34 @@ extension XMPPacket {
   /// The crop of Lightroom and Camera Raw. Throws if the packet contains any other edit, or may contain one.
   func cameraRawFrame() throws(RenditionRefusal) -> PhotoEdit.Frame {
     let found = all(in: Space.cameraRaw)
-    // `AlreadyApplied` marks a rendered file that still contains its settings.
-    if found.isEmpty || text("AlreadyApplied", in: Space.cameraRaw)?.lowercased() == "true" { return .whole }
+    if found.isEmpty { return .whole }
+    // It marks a rendered file that still contains its settings.
+    if try flag("AlreadyApplied", found) { return .whole }
     for (name, value) in found where !isHarmless(name, value) {
       throw RenditionRefusal("crs:\(name.prefix(60)) is \(value.shown)")
     }
-    guard text("HasCrop", in: Space.cameraRaw)?.lowercased() == "true" else { return .whole }
+    guard try flag("HasCrop", found) else { return .whole }
     let names = ["CropLeft", "CropTop", "CropRight", "CropBottom"]
     let corners = names.compactMap { number($0, in: Space.cameraRaw) }
-    let angle = number("CropAngle", in: Space.cameraRaw) ?? 0
+    let given = found.first { $0.name == "CropAngle" && !$0.value.isEmpty }
+    guard let angle = given == nil ? 0 : number("CropAngle", in: Space.cameraRaw) else {
+      throw RenditionRefusal("crs:CropAngle is \(given?.value.shown ?? "")")
+    }
     guard corners.count == 4, corners.allSatisfy((0...1).contains), corners[0] < corners[2], corners[1] < corners[3],
       (-45...45).contains(angle)
     else { throw RenditionRefusal("crs:HasCrop is 'True', and its corners make no rectangle") }
     if corners == [0, 0, 1, 1], angle == 0 { return .whole }
     return .corners(left: corners[0], top: corners[1], right: corners[2], bottom: corners[3], angle: angle)
+  }
+
+  /// The value of a property that is true or false; false also if it is not there. Throws if it is neither.
+  private func flag(_ name: String, _ found: [(name: String, value: Value)]) throws(RenditionRefusal) -> Bool {
+    guard let value = found.first(where: { $0.name == name })?.value, !value.isEmpty else { return false }
+    switch text(name, in: Space.cameraRaw)?.lowercased() {
+    case "true", "1": return true
+    case "false", "0": return false
+    default: throw RenditionRefusal("crs:\(name) is \(value.shown)")
+    }
   }
 
   private func isHarmless(_ name: String, _ value: Value) -> Bool {

@@ -60,15 +60,17 @@ struct XMPPacket {
   }
 
   func text(_ local: String, in space: String) -> String? {
-    texts[XMLTree.QualifiedName(space: space, local: local)]
+    texts[XMLTree.QualifiedName(space: space, local: local)]?.trimmed
   }
 
   func number(_ local: String, in space: String) -> Double? {
     text(local, in: space).flatMap(Self.number).flatMap { $0.isFinite ? $0 : nil }
   }
 
-  /// Accepts a leading plus sign.
-  static func number(_ text: String) -> Double? { Double(text.hasPrefix("+") ? String(text.dropFirst()) : text) }
+  /// A decimal number, which may begin with a plus sign; no hexadecimal one. XMP Specification Part 1 §8.2.1.
+  static func number(_ text: String) -> Double? {
+    text.utf8.allSatisfy { "0123456789+-.eE".utf8.contains($0) } ? Double(text) : nil
+  }
 
   /// Whether the packet applies to a photo with this extension. With IMG_1.CR2 beside IMG_1.JPG, a packet may name its
   /// file.

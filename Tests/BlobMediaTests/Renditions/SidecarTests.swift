@@ -42,6 +42,27 @@ import Testing
     #expect(turned == .edit(PhotoEdit(Self.cropped.frame, orientation: PhotoOrientation(6))))
   }
 
+  /// Programs that write elements for people put white space around the values.
+  @Test func whiteSpaceAroundAValueSaysNothing() {
+    let elements = Self.crop.split(separator: " ").map { pair in
+      let parts = pair.split(separator: "=")
+      return "<\(parts[0])>\n   \(parts[1].dropFirst().dropLast())\n </\(parts[0])>\n"
+    }.joined()
+    #expect(read(Self.packet("", elements)) == .edit(Self.cropped))
+    #expect(read(Self.packet(Self.crop.replacing("True", with: "1"))) == .edit(Self.cropped))
+  }
+
+  /// Without its angle, the crop would be another picture; without its flag, none.
+  @Test(arguments: [
+    ("CropAngle", "1,5"), ("CropAngle", "5deg"), ("CropAngle", "abc"), ("CropAngle", "nan"), ("CropAngle", "0x10"),
+    ("CropAngle", "1e400"), ("CropAngle", "0.0.1"), ("HasCrop", "yes"), ("HasCrop", "2"), ("AlreadyApplied", "maybe"),
+  ])
+  func whatCannotBeReadIsRefused(_ name: String, _ value: String) throws {
+    let others = Self.crop.split(separator: " ").filter { !$0.hasPrefix("crs:\(name)=") }.joined(separator: " ")
+    let reason = try #require(refusal(read(Self.packet("\(others) crs:\(name)=\"\(value)\""))))
+    #expect(reason.contains("crs:\(name)"), "\(reason)")
+  }
+
   /// All fields that Lightroom writes for a photo of which only the frame was changed.
   @Test func neutralSettingsSayNothing() {
     let neutral = """
