@@ -108,7 +108,7 @@ public final class Server: Sendable {
       bytesReceived: service.counters.bytesReceived.load(),
       filesSent: Int(service.counters.filesSent.load()),
       isVisited: service.counters.visiting.load(ordering: .relaxed) > 0,
-      visits: Int(service.counters.visits.load()))
+      visits: Int(service.counters.visits.load()), unfinished: service.store.unfinished)
   }
 
   /// A snapshot of what the server does.
@@ -121,9 +121,11 @@ public final class Server: Sendable {
     public let filesSent: Int
     /// Whether a request that counts as a visit is in progress.
     public let isVisited: Bool
-    /// Answered requests that count as visits: all that had the token, if one is needed, except HEAD, those for the
-    /// server's health and metrics, and those that were answered with 304 because the client has the file already.
+    /// Requests that were answered with success and count as visits: all that had the token or a ticket, if one is
+    /// needed, except HEAD, and those for the server's health and metrics.
     public let visits: Int
+    /// Uploads that are saved and not finished, also those of earlier runs.
+    public let unfinished: Int
   }
 
   /// The number of connections, including those about to be served.

@@ -138,7 +138,7 @@ struct ConnectionTimerTests {
     busy.goOn(start)
     _ = busy.isOver(start, limits) { 0 }
     var lingering = ConnectionTimer(start, limits)
-    lingering.linger(start)
+    lingering.linger(start, isInVain: false)
     for timer in [ConnectionTimer(start, limits), idle, busy, lingering] {
       var (paused, working, new) = (timer, timer, timer)
       paused.extend(by: .seconds(3600), since: start)

@@ -121,6 +121,16 @@ struct SlowClientTests {
     #expect(server.folder.read("x") == bytes)
   }
 
+  /// A browser repeats a request whose connection broke, and reads no response before it has sent the body again.
+  @Test func aBodyAtAWrongOffsetIsNotTakenForLong() throws {
+    let server = try TestServer()
+    let upload = try server.create("x", length: 100_000_000)
+    let patch = try server.beginPatch(upload, at: 5, length: 99_999_995, [1, 2, 3])
+    let time = try #require(drip(patch))
+    #expect(time < .seconds(4))
+    #expect(try server.offset(upload) == 0)
+  }
+
   @Test func manySlowClientsKeepNobodyElseWaiting() throws {
     let server = try TestServer()
     let slow = try (0..<300).map { number in

@@ -136,6 +136,29 @@ import Testing
     #expect(scratch.path.appending("x").withCString { access($0, F_OK) } == 0)
   }
 
+  /// A phone that is locked for a while comes back to its film.
+  @Test func itWaitsLongerForAnUploadThatIsNotFinished() async throws {
+    let share = try command("--share", "--once").share
+    let report = ServeReport(.silent)
+    var options = ServerOptions(folder: scratch.path, port: 0)
+    options.received = { report.received($0) }
+    let server = try Server(options)
+    let end = ServeEnd(server, share, report, pause: .milliseconds(300))
+    let ended = Monitor(false)
+    let waiting = Task {
+      await end.wait()
+      ended.update { $0 = true }
+    }
+    let client = try RawHTTPClient(port: server.port)
+    let tus = ("Tus-Resumable", "1.0.0")
+    let name = ("Upload-Metadata", "filename ZmlsbQ==")
+    #expect(try client.ask("POST", "/", [tus, name, ("Upload-Length", "3")]).status == 201)
+    #expect(try client.ask("PUT", "/x", body: [1]).status == 201)
+    try await Task.sleep(for: .seconds(2))
+    #expect(!ended.update { $0 }, "the film is not finished")
+    await waiting.value
+  }
+
   /// Requests without the code, for the server's health, and for what the client has already neither end the server nor
   /// keep it open.
   @Test func onlyVisitorsCountForOnce() async throws {
@@ -160,6 +183,7 @@ import Testing
       #expect(try ask("HEAD", "/there", [token]) == 200)
       #expect(try ask("GET", "/there", [token, ("If-None-Match", tag)]) == 304)
       #expect(try ask("GET", "/there") == 401)
+      #expect(try ask("GET", "/none", [token]) == 404)
       #expect(try ask("GET", "/healthz") == 200 && ask("GET", "/metrics", [token]) == 200)
       try await Task.sleep(for: .milliseconds(100))
     }

@@ -15,7 +15,7 @@ import Testing
     #expect(ListenAddress("127.0.0.1:0")?.port == 0)
     #expect(ListenAddress("[::1]:8080") == ListenAddress("[::1]:8080"))
     #expect(ListenAddress("[::1]:8080")?.address == "::1")
-    #expect(ListenAddress(":80")?.address == "0.0.0.0")
+    for text in [":80", "*:80", "0:80"] { #expect(ListenAddress(text)?.address == "0.0.0.0", "\(text)") }
     for text in ["", ":", "host", "host:", "host:x", "host:65536", "::1:80"] {
       #expect(ListenAddress(text) == nil, "\(text)")
     }

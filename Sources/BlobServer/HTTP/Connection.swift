@@ -256,7 +256,7 @@ final class Connection: @unchecked Sendable {
     if closes {
       stream.endSending()
       phase = .lingering
-      timer.linger(loop.now)
+      timer.linger(loop.now, isInVain: reply.status == 409 && parser.method == "PATCH")
       loop.lingers(self)
     } else {
       phase = .head

@@ -46,7 +46,11 @@ struct ConnectionTimer {
   mutating func wait() { phase = .waiting }
   /// Call when the response has been sent.
   mutating func idle(_ now: Instant) { phase = .idle(since: now) }
-  mutating func linger(_ now: Instant) { phase = .lingering(until: now + Self.lingering) }
+  /// `isInVain`: the client sends a body at a wrong offset. A browser reads no response before it has sent the body, and
+  /// sends at the right offset once the connection has ended.
+  mutating func linger(_ now: Instant, isInVain: Bool) {
+    phase = .lingering(until: now + (isInVain ? .milliseconds(300) : Self.lingering))
+  }
   private static let lingering = Duration.seconds(5)
 
   /// From when on the connection may be closed because another client waits for its place; nil: as long as its phase

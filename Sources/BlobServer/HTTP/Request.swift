@@ -37,7 +37,7 @@ final class Request: Sendable {
   func endVisit(_ counters: Counters, status: Int?) {
     guard visit.exchange(.ended, ordering: .relaxed) == .inProgress else { return }
     counters.visiting.subtract(1, ordering: .relaxed)
-    if status != 304 { counters.visits.add(1) }
+    if let status, status < 300 { counters.visits.add(1) }
   }
 
   /// The client, as far as it is known.

@@ -112,8 +112,8 @@ function watchRoom() {
   notice("room", text("noRoom", { rest: size(bytes - sent), free: size(about.free) }), { goOn });
 }
 
-// How often in a row the server has not answered, and what is said of it.
-let misses = 0;
+// When the server has answered last, and what is said if it does not.
+let heard = Date.now();
 let away = null;
 // Seconds until the next question.
 let pause = 5;
@@ -126,7 +126,7 @@ async function look() {
   pause = 5;
   try {
     about = await server.about();
-    misses = 0;
+    heard = Date.now();
     away = null;
     showFacts();
     if (queue.isBusy) watchRoom();
@@ -134,7 +134,6 @@ async function look() {
     // A long list on a slow link is asked for less often.
     pause = Math.min(20, Math.max(5, (performance.now() - begin) / 200));
   } catch (error) {
-    misses += 1;
     if (error.status === 401) {
       await askForCode();
       return look();
@@ -218,7 +217,8 @@ function show() {
 function over() {
   const { until, once } = about;
   if (until && until < Date.now() / 1000) return text("over", { time: date(until, { timeStyle: "short" }) });
-  if (once && misses > 2 && navigator.onLine) return text("closed");
+  // It waits longer for files that are not finished.
+  if (once && Date.now() - heard > 40_000 && navigator.onLine && !queue.isBusy) return text("closed");
 }
 
 function rate(rest) {

@@ -120,7 +120,13 @@ export class Queue extends EventTarget {
     this.#drop(item);
     memory.forget([item.key]);
     if (item.url) terminate(item.url);
+    this.#endPause();
     this.#change();
+  }
+
+  // What is chosen next is sent at once if nothing else is left.
+  #endPause() {
+    if (this.waiting.length === 0 && this.active.size === 0) this.isPaused = false;
   }
 
   #drop(item) {

@@ -13,7 +13,8 @@ struct ListenAddress: Sendable, Hashable {
     } else if address.contains(":") {
       return nil
     }
-    if address.isEmpty { address = text.hasPrefix(":") ? "0.0.0.0" : "" }
+    // The resolver knows the last two as every address, but nobody can open a link with them.
+    if text.hasPrefix(":") || address == "*" || address == "0" { address = "0.0.0.0" }
     if address.isEmpty { return nil }
     self.address = String(address)
     self.port = port

@@ -10,8 +10,10 @@ final class ServeEnd: Sendable {
   private let server: Server
   private let share: ShareOptions?
   private let report: ServeReport
-  /// How long nothing may happen before a visit counts as ended: pages that have lost their connection come back.
+  /// How long nothing may happen before a visit counts as ended: pages that have lost their connection come back. While
+  /// an upload of the visit is not finished, it may be this many times longer: a phone is locked, or out of reach.
   private let pause: Duration
+  private static let patience = 20
 
   /// Catches signals from now on.
   init(_ server: Server, _ share: ShareOptions?, _ report: ServeReport, pause: Duration = .seconds(30)) {
@@ -39,6 +41,8 @@ final class ServeEnd: Sendable {
   private func watch(_ share: ShareOptions) async -> Reason {
     let began = ContinuousClock.now
     var (last, busy) = (server.activity, began)
+    // Uploads of earlier runs, as far as they are still unfinished.
+    var earlier = last.unfinished
     while !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(500))
       let (now, activity) = (ContinuousClock.now, server.activity)
@@ -46,6 +50,8 @@ final class ServeEnd: Sendable {
       if let period = share.period, now - began >= period { return .time }
       if activity.isVisited || activity.visits != last.visits { busy = now }
       last = activity
+      earlier = min(earlier, activity.unfinished)
+      let pause = activity.unfinished > earlier ? pause * Self.patience : pause
       let hasVisit = report.hasVisitor || activity.filesSent > 0
       if share.endsAfterVisit, hasVisit, now - busy >= pause { return .visit }
     }
