@@ -62,7 +62,7 @@ enum Router {
       }
       return call.service.onWorker { () throws(ServerError) in
         try call.service.store.remove(path) { (item) throws(ServerError) in
-          if isFolder { throw ServerError(404, "no file \(path)/") }
+          if isFolder { throw ServerError(404, "no file \(path)") }
           try Preconditions.check(call.headers, item)
         }
         return .reply(Reply(204))

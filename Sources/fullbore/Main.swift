@@ -75,7 +75,7 @@ enum Fullbore {
     case "--version":
       Console.output.write("fullbore \(version)\n\(libraries.joined(separator: ", "))\n")
       return withResult(.ok)
-    case "--help", "-h", "help":
+    case "--help", "--help-all", "-h", "help":
       if arguments.count > 1 { return await run(named: arguments[1], ["--help"]) }
       Console.output.write(help)
       return withResult(.ok)
@@ -119,7 +119,8 @@ enum Fullbore {
       Sends photos, videos and any other files to a server: no copy on disk, constant memory, resumable.
 
       \(lines.joined())
-      fullbore COMMAND --help tells more; fullbore --version tells the version.
+      fullbore COMMAND --help has what most people need, and fullbore COMMAND --help-all every option.
+      fullbore --version tells the version.
 
       """
   }

@@ -10,6 +10,8 @@ enum PageRoutes {
     let start = try call.target.value(of: "after").map { BytePath($0) }
     let isForScripts = call.headers.accepts("application/json")
     return try call.service.onLister { () throws(ServerError) in
+      // Many may have waited for the lists before this one.
+      if call.request.clientHasGone { throw ServerError(503, "the client has not waited for the list of \(path)") }
       let list = try call.service.store.list(path, after: start, atMost: mostNames)
       if isForScripts { return FolderJSON.reply(path, list, call) }
       return reply(200, page(path, list, takesForms: takesForms(call.options)))

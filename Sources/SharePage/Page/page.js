@@ -271,7 +271,7 @@ async function start() {
     await askForCode();
     element("place").focus();
   }
-  if (!location.pathname.endsWith("/")) return leave();
+  const file = location.pathname.endsWith("/") ? null : await leaveFile();
   showFacts();
   document.title = about.name;
   folder = new Folder(about, () => {
@@ -280,13 +280,16 @@ async function start() {
   });
   folder.open(location.href);
   watch();
+  if (file) location.assign(file);
 }
 
-// The address is that of a file, which the server has not given without the code.
-async function leave() {
-  const folder = new URL("./", location.href).href;
+// The address is that of a file, which the server has not given without the code. Makes it that of the folder, and returns
+// the file's link: a download leaves the page as it is.
+async function leaveFile() {
   const name = server.decode(location.pathname.split("/").pop());
-  const { entries } = await server.list(folder).catch(() => ({ entries: [] }));
-  location.replace(new URL(entries.find((entry) => entry.name === name)?.url ?? "./", folder));
+  history.replaceState(null, "", "./");
+  const { entries } = await server.list(location.href).catch(() => ({ entries: [] }));
+  return entries.find((entry) => entry.name === name)?.url;
 }
+element("unloaded").remove();
 start();

@@ -14,7 +14,7 @@ struct ServeCommand: Command {
         "127.0.0.1:8080 when not given, with --share 0.0.0.0:8080 to 8099; port 0 picks a free one"
       ),
       .value(
-        "token-file", "FILE", "what every request must present, in a file; a must unless ADDRESS is this machine's"),
+        "token-file", "FILE", "what every request must present, in a file; a must for other machines, but with --share"),
       .value(
         "tls", "self", "speak HTTPS with a certificate of its own, of which browsers warn"),
       .flag("quiet", short: "q", "print nothing but the URL"),

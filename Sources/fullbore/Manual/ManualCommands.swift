@@ -3,7 +3,9 @@ struct ManualCommand: Command {
   static let declaration = CommandDeclaration(
     name: "manual", synopsis: "manual", summary: "print the manual page: every command with all its options",
     options: [],
-    examples: [.init("manual > ~/.local/share/man/man1/fullbore.1", "then 'man fullbore' shows it")])
+    examples: [
+      .init("manual > ~/.local/share/man/man1/fullbore.1", "then 'man fullbore' shows it; the folder must be there")
+    ])
 
   init(_ arguments: Arguments) throws(UsageError) {
     if let operand = arguments.operands.first { throw UsageError("'\(shown(operand))': manual takes no operand") }
@@ -26,7 +28,8 @@ struct CompletionsCommand: Command {
     options: [],
     examples: [
       .init(
-        "completions bash > ~/.local/share/bash-completion/completions/fullbore", "for bash, from its next start on"),
+        "completions bash > ~/.local/share/bash-completion/completions/fullbore",
+        "for bash, from its next start on; the folder must be there"),
       .init("completions zsh > ~/.zfunc/_fullbore", "for zsh, where fpath has ~/.zfunc"),
       .init("completions fish > ~/.config/fish/completions/fullbore.fish", "for fish"),
     ])

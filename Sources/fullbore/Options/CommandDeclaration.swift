@@ -34,7 +34,7 @@ struct CommandDeclaration: Sendable {
       "fullbore \(synopsis)\n\(summary)\n" + (examples.isEmpty ? "" : "\nExamples:\n\(examples)") + "\nOptions:\n"
     let own: [OptionDeclaration] =
       [.flag("help", short: "h", "this text")]
-      + (hasMore ? [.flag("help-all", "also the other options, and what to know about sources and destinations")] : [])
+      + (hasMore ? [.flag("help-all", "all options, and what else there is to know")] : [])
     if length == .short, hasMore { return head + Self.lines(options.filter { $0.group == .everyday } + own) }
     let notes = notes.isEmpty ? "" : "\n\(notes)\n"
     if !hasMore { return head + Self.lines(options + own) + notes }
