@@ -31,6 +31,9 @@ import Testing
       #expect(script.contains(command.name))
       for option in command.options {
         #expect(script.contains(shell == .fish ? "-l \(option.name)" : "--\(option.name)"), "\(command.name)")
+        let choices = option.choices.map { shell == .zsh ? $0.replacing(":", with: "\\:") : $0 }
+        if choices.isEmpty { continue }
+        #expect(script.contains(choices.joined(separator: " ")), "\(command.name) \(option.name)")
       }
     }
   }

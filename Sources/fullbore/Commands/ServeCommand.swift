@@ -11,7 +11,7 @@ struct ServeCommand: Command {
     options: ShareOptions.declared + [
       .value(
         "listen", "ADDRESS:PORT",
-        "127.0.0.1:8080 when not given, with --share 0.0.0.0:8080 to 8099; port 0 picks a free one"
+        "else 127.0.0.1:8080, with --share 0.0.0.0:8080 to 8099; port 0 picks a free one"
       ),
       .value(
         "token-file", "FILE", "what every request must present, in a file; a must for other machines, but with --share"),
@@ -23,7 +23,7 @@ struct ServeCommand: Command {
         .value("max-size", "SIZE", "of one upload, like 8G; no limit when not given"),
         .value(
           "max-total", "SIZE",
-          "of all files in FOLDER, with what unfinished uploads are to have; no limit when not given"
+          "of all files in FOLDER, with what unfinished uploads are to have; else no limit"
         ),
         .value(
           "expire", "DURATION", "how long an unfinished upload is kept after its last byte, like 7d; 1d when not given"),

@@ -20,10 +20,15 @@ enum Shell: String, CaseIterable, Sendable {
         .flatMap { ["--\($0.name)"] + ($0.short.map { ["-\($0)"] } ?? []) }.joined(separator: " ")
       return "  \(command.name)) options='\(words)' values='\(values)' ;;\n"
     }
+    let choices = commands.flatMap { command in
+      command.completed.filter { !$0.choices.isEmpty }.map { option in
+        "  '\(command.name) --\(option.name)') words='\(option.choices.joined(separator: " "))' ;;\n"
+      }
+    }
     return """
       # Completions of fullbore for bash: made by 'fullbore completions bash'.
       _fullbore() {
-        local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options values
+        local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options values words=
         COMPREPLY=()
         if [ "$COMP_CWORD" -eq 1 ]; then
           mapfile -t COMPREPLY < <(compgen -W '\(commands.map(\.name).joined(separator: " "))' -- "$word")
@@ -32,7 +37,14 @@ enum Shell: String, CaseIterable, Sendable {
         case ${COMP_WORDS[1]} in
       \(cases.joined())  *) return ;;
         esac
-        # A value that is no file cannot be completed.
+        case "${COMP_WORDS[1]} $before" in
+      \(choices.joined())  'completions completions') words='\(shells)' ;;
+        esac
+        if [ -n "$words" ]; then
+          mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+          return
+        fi
+        # Other values that are no files cannot be completed.
         case " $values " in
         *" $before "*) compopt +o default +o bashdefault; return ;;
         esac
@@ -50,14 +62,17 @@ enum Shell: String, CaseIterable, Sendable {
     let cases = commands.map { command in
       let options = command.completed.map { option in
         let help = option.help.replacing("[", with: "\\[").replacing("]", with: "\\]")
-        let value = option.value.map { ":\($0.replacing(":", with: "\\:")):\(option.namesFile ? "_files" : " ")" } ?? ""
+        let choices = option.choices.map { $0.replacing(":", with: "\\:") }.joined(separator: " ")
+        let offered = option.namesFile ? "_files" : choices.isEmpty ? " " : "(\(choices))"
+        let value = option.value.map { ":\($0.replacing(":", with: "\\:")):\(offered)" } ?? ""
         let text = quoted("[\(help)]\(value)")
         let repeats = option.isRepeatable ? "\\*" : ""
         guard let short = option.short else { return "      \(repeats)--\(option.name)\(text)" }
         return "      '(-\(short) --\(option.name))'{-\(short),--\(option.name)}\(text)"
       }
+      let operands = command.name == "completions" ? "(\(shells))" : "_files"
       return
-        "  \(command.name))\n    _arguments -S \\\n\(options.joined(separator: " \\\n")) \\\n      '*:file:_files' ;;\n"
+        "  \(command.name))\n    _arguments -S \\\n\(options.joined(separator: " \\\n")) \\\n      '*:file:\(operands)' ;;\n"
     }
     return """
       #compdef fullbore
@@ -87,7 +102,8 @@ enum Shell: String, CaseIterable, Sendable {
         + command.completed.map { option in
           let short = option.short.map { " -s \($0)" } ?? ""
           // -r: a value, which may be a file; -x: a value that is none.
-          let value = option.value == nil ? "" : option.namesFile ? " -r" : " -x"
+          let offered = option.choices.isEmpty ? "" : " -a '\(option.choices.joined(separator: " "))'"
+          let value = option.value == nil ? "" : option.namesFile ? " -r" : " -x\(offered)"
           return
             "complete -c fullbore -n '__fish_seen_subcommand_from \(command.name)' -l \(option.name)\(short)\(value) "
             + "-d \(fishQuoted(option.help))"
@@ -95,7 +111,11 @@ enum Shell: String, CaseIterable, Sendable {
     }
     return "# Completions of fullbore for fish: made by 'fullbore completions fish'.\n"
       + lines.map { $0 + "\n" }.joined()
+      + "complete -c fullbore -n '__fish_seen_subcommand_from completions' -f -a '\(shells)'\n"
   }
+
+  /// The operands of `completions`.
+  private static let shells = allCases.map(\.rawValue).joined(separator: " ")
 
   /// `text` as one word of bash and zsh.
   private static func quoted(_ text: String) -> String { "'\(text.replacing("'", with: "'\\''"))'" }

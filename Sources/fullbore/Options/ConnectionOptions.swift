@@ -189,11 +189,11 @@ struct ConnectionOptions: Sendable, Hashable {
       .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
       .value(
         "retries", "N",
-        "tries after a failed one, in a row; when not given 8, and 10m of a server being away"),
+        "tries after a failed one, in a row; else 8, and 10m of a server being away"),
       .value("timeout", "DURATION", "without progress before a connection is given up, like 30s; 1m when not given"),
       .value(
         "finish-timeout", "DURATION",
-        "for the answer once all is sent, 12 times that while it is at work; 5m when not given"
+        "for the answer once all is sent, 12 times that while it is at work; else 5m"
       ),
     ].inGroup(.network) + S3Options.declared
 }

@@ -3,7 +3,7 @@ struct OptionDeclaration: Sendable {
   /// The name without dashes.
   let name: String
   let short: Character?
-  /// Placeholder for the value in `--help`; nil: the option takes no value.
+  /// Placeholder for the value in `--help`, or the only values, as in `common|json`; nil: the option takes no value.
   let value: String?
   let help: String
   /// Whether all values count if the option is given several times; otherwise only the last one counts.
@@ -18,6 +18,12 @@ struct OptionDeclaration: Sendable {
     _ name: String, _ value: String, short: Character? = nil, isRepeatable: Bool = false, _ help: String
   ) -> OptionDeclaration {
     OptionDeclaration(name: name, short: short, value: value, help: help, isRepeatable: isRepeatable)
+  }
+
+  /// The values among which to choose; empty: there are others.
+  var choices: [String] {
+    guard let value, value.contains("|") || value == value.lowercased() else { return [] }
+    return value.split(separator: "|").map(String.init)
   }
 
   /// The option as shown in `--help`: `-j, --jobs N`.

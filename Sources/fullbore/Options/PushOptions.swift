@@ -202,12 +202,12 @@ struct PushOptions: Sendable {
       .flag("hidden", "also what begins with a dot"),
       .value("name", "NAME", "what a single source is called at the destination"),
       .flag("no-times", "do not tell the server when files were last written"),
-      .value("edits", "WHICH", "of edited photos: current, original or both; without it all files go as they are"),
+      .value("edits", "current|original|both", "of edited photos; without it all files go as they are"),
       .value("edit-quality", "N", "of edits that are rendered on the way, as JPEG has it; 93 when not given"),
     ].inGroup(.choice)
     + [
       .value(
-        "checksum", "ALG", "each request carries its digest: sha256, sha512; tus: crc32c, …; s3://: crc32c anyway")
+        "checksum", "ALG", "each request carries its digest: sha256, sha512; tus: crc32c too; s3: crc32c anyway")
     ].inGroup(.checks) + PaceOptions.declared
     + [
       .value("part-size", "SIZE", "bytes in one request, like 64M; when not given 8M to s3://, else all in one")

@@ -65,12 +65,12 @@ struct S3Options: Sendable, Hashable {
     .value("endpoint", "URL", "a server that is not Amazon's; $AWS_ENDPOINT_URL"),
     .value("region", "NAME", "where the bucket is; found out for Amazon's; $AWS_REGION"),
     .value("profile", "NAME", "whose keys, in ~/.aws/credentials or ~/.aws/config; $AWS_PROFILE"),
-    .value("addressing", "STYLE", "the bucket in the URL's path, or virtual: in the host's name"),
+    .value("addressing", "path|virtual", "the bucket in the URL's path, or in the host's name"),
   ].inGroup(.s3)
 
   static let objectDeclared: [OptionDeclaration] = [
     .value("storage-class", "NAME", "of what is made there, like STANDARD_IA"),
-    .value("sse", "HOW", "encrypted there: AES256 or aws:kms; else as the bucket has it"),
+    .value("sse", "AES256|aws:kms", "encrypted there; else as the bucket has it"),
     .value("sse-kms-key", "ID", "with this key of --sse aws:kms"),
     .value("metadata", "K=V", isRepeatable: true, "kept with every object; repeatable"),
   ].inGroup(.s3)

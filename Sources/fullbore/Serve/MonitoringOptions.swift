@@ -13,7 +13,7 @@ struct MonitoringOptions: Sendable {
 
   static let declared: [OptionDeclaration] = [
     .value("log", "FILE", "write a line for each request; - is standard output; SIGHUP opens FILE again"),
-    .value("log-format", "FORMAT", "common (as web servers write it) or json; common when not given"),
+    .value("log-format", "common|json", "common is as web servers write it, and so when not given"),
     .value(
       "metrics", "ADDRESS:PORT", "an address of this machine for /metrics, without the token, like 127.0.0.1:9100"),
     .value("on-upload", "COMMAND", "a program to run for each file, with its path as the argument, without a shell"),
