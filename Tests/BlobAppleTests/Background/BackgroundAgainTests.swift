@@ -179,6 +179,35 @@ import Testing
     try expectSecond(phone, server)
   }
 
+  /// An upload that an earlier launch has kept, and that does not run since its source cannot be opened.
+  @Test(arguments: [true, false])
+  func cancelEndsAVersionThatDoesNotRun(endsAll: Bool) async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let app = try await phone.launch()
+    for name in ["a.heic", "b.heic"] as [BytePath] { try await app.add(first, as: name) }
+    try await eventually { app.uploader.uploads.isEmpty }
+    let version = try second.info(Cancellation()).validator?.version
+    for entry in try await app.journal.entries(.done, limit: 2) {
+      let addition = JournalAddition(metadata: ["kind": "edit"], contentType: "image/jpeg", version: version)
+      try await app.journal.keep(addition, of: entry.intent)
+    }
+    app.life.kill()
+    let without = try await phone.launch()
+    if endsAll { try await without.uploader.cancelAll() } else { try await without.uploader.cancel("a.heic") }
+    without.life.kill()
+    let next = try await phone.launch(["a.heic": second, "b.heic": second])
+    _ = try await next.uploader.destinationID()
+    try await eventually { next.uploader.uploads.isEmpty }
+    #expect(server.has("a.heic", first))
+    #expect(server.has("b.heic", endsAll ? first : second))
+    // What was uploaded counts as uploaded.
+    let count = phone.daemon.started.count
+    try await next.add(first, as: "a.heic")
+    try await eventually { next.uploader.uploads.isEmpty }
+    #expect(phone.daemon.started.count == count)
+  }
+
   /// A cancelled upload does not come back with the next launch.
   @Test func cancelEndsBothVersions() async throws {
     let server = try ServedFolder()
