@@ -18,7 +18,11 @@ final class AppDelegate: UIResponder, UIApplicationDelegate {
 
 final class SceneDelegate: UIResponder, UIWindowSceneDelegate {
   var window: UIWindow?
-  private var more = UIBackgroundTaskIdentifier.invalid
+  /// The system terminates an app that does not end each identifier.
+  private var more = UIBackgroundTaskIdentifier.invalid {
+    didSet { if oldValue != .invalid { UIApplication.shared.endBackgroundTask(oldValue) } }
+  }
+  private var waiting: Task<Void, Never>? { didSet { oldValue?.cancel() } }
 
   func scene(_ scene: UIScene, willConnectTo session: UISceneSession, options: UIScene.ConnectionOptions) {
     window = (scene as? UIWindowScene).map { UIWindow(windowScene: $0) }
@@ -28,17 +32,14 @@ final class SceneDelegate: UIResponder, UIWindowSceneDelegate {
 
   /// Pieces that are being made get some 30 s more, so that the system has them when the app is suspended.
   func sceneDidEnterBackground(_ scene: UIScene) {
-    more = UIApplication.shared.beginBackgroundTask { [weak self] in self?.endMore() }
-    Task {
+    more = UIApplication.shared.beginBackgroundTask { [weak self] in self?.more = .invalid }
+    waiting = Task {
       if let background = try? await Backup.shared().background, !background.uploads.isEmpty {
         for await _ in background.events() where background.uploads.isEmpty { break }
       }
-      endMore()
+      if !Task.isCancelled { more = .invalid }
     }
   }
 
-  private func endMore() {
-    UIApplication.shared.endBackgroundTask(more)
-    more = .invalid
-  }
+  func sceneWillEnterForeground(_ scene: UIScene) { (more, waiting) = (.invalid, nil) }
 }

@@ -11,8 +11,7 @@ final class BackupViewController: UIViewController, PHPickerViewControllerDelega
 
   // The tasks do not keep the controller, so it is released while they run.
   deinit {
-    upload?.cancel()
-    events?.cancel()
+    for task in [upload, events] { task?.cancel() }
   }
 
   override func loadView() {

@@ -10,6 +10,8 @@ struct AddedSource: Sendable {
   let metadata: [String: String]
   /// `Validator.version` of the source when it was added; nil: it was not looked at, or its versions cannot be told apart.
   var version: String?
+  /// `TaskLabel.version` of the source when it was added; nil as `version`, and for an upload of an earlier launch.
+  var label: String?
   /// Another version was being sent when it was added.
   var isAgain = false
 

@@ -11,7 +11,8 @@ extension BackgroundUploader {
     try await remove(name, id)
   }
 
-  /// Ends all uploads to this destination as `cancel` ends one, also those of earlier launches whose sources were not opened.
+  /// Ends all uploads to this destination as `cancel` ends one, also those of earlier launches whose sources were not opened,
+  /// and versions that wait for the end of an earlier one.
   /// For a user who signs out: call it while the credentials are still valid, since the server does not delete anything without
   /// them. What was uploaded stays, and counts as uploaded.
   public func cancelAll() async throws(UploadError) {
@@ -35,6 +36,8 @@ extension BackgroundUploader {
         if let session = entry.session, answers { answers = await direct.discard(session) || name != nil }
         try await journal.remove([entry.id])
       }
+      // Of an upload that is done, another version may wait for a launch in which its source can be opened.
+      try await journal.dropAdditions(at: id, path: name)
     } catch {
       throw UploadError(journal: error)
     }
@@ -54,6 +57,11 @@ extension BackgroundUploader {
       if try await entries(named: name, id).contains(where: { $0.id == entry.id }) { throw error }
       return nil
     }
+  }
+
+  /// The version is uploaded after the one that is being sent, also if the app is terminated in between.
+  func keepAddition(_ added: AddedSource, _ item: UploadItem) async throws(UploadError) {
+    do { try await journal.keep(added.addition, of: item.intent()) } catch { throw UploadError(journal: error) }
   }
 
   /// The source was uploaded after another version had been sent, or is not uploaded any more.

@@ -69,7 +69,7 @@ public final class BackgroundUploader: Sendable {
   /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
   /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
   /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again;
-  /// another version of one that is being uploaded is sent after it. An upload that waits because the server has refused the
+  /// another version of one that is being uploaded is sent after it, or in its place if that can no longer be read. An upload that waits because the server has refused the
   /// credentials is tried at once.
   /// If the calling task is cancelled while it waits, the next launch goes on with the upload. If `cancel` ends the upload
   /// meanwhile, it returns.
@@ -92,12 +92,10 @@ public final class BackgroundUploader: Sendable {
       source: source, identity: identity, name: name, contentType: contentType, metadata: metadata)
     let item = try await item(added)
     added.version = item.info.validator?.version
-    switch board.add(added, added.version.map { _ in TaskLabel.version(item.info) }, to: item.key) {
+    added.label = item.info.validator.map { _ in TaskLabel.version(item.info) }
+    switch board.add(added, to: item.key) {
     case .same: return
-    case .another:
-      do { return try await journal.keep(added.addition, of: item.intent()) } catch {
-        throw UploadError(journal: error)
-      }
+    case .another: return try await keepAddition(added, item)
     case .nothing: break
     }
     let seat = board.waitForSeat(name)
@@ -128,7 +126,7 @@ public final class BackgroundUploader: Sendable {
       reservation.cancel()
     }
     if hasSeat, !board.isCancelled(seat) {
-      start(added, item.key, id)
+      if start(added, item.key, id) == .another { try await keepAddition(added, item) }
     } else if hasSeat {
       seats.release(1)
     }
@@ -167,9 +165,21 @@ public final class BackgroundUploader: Sendable {
 
   // MARK: One upload
 
-  /// Holds a seat, which is given back at the end.
-  func start(_ added: AddedSource, _ key: String, _ id: Int64) {
-    let isNew = board.start(key, BackgroundUpload(added.name)) {
+  /// Holds a seat, which is given back at the end. If the upload runs already, adds the source to it; returns what it found.
+  @discardableResult
+  func start(_ added: AddedSource, _ key: String, _ id: Int64) -> UploadBoard.Present {
+    while !begin(added, key, id) {
+      let present = board.add(added, to: key)
+      if present == .nothing { continue }
+      seats.release(1)
+      return present
+    }
+    return .nothing
+  }
+
+  /// Returns false, and does nothing, if the upload runs already.
+  private func begin(_ added: AddedSource, _ key: String, _ id: Int64) -> Bool {
+    board.start(key, BackgroundUpload(added.name)) {
       service.wakeUp.enter()
       service.registry.start(key)
       // An upload with pieces in the spool must not wait for those that wait for room there.
@@ -180,7 +190,7 @@ public final class BackgroundUploader: Sendable {
         let hasPlace = if hasPieces { true } else { await places.reserve(1) }
         var added = added
         while true {
-          let end = hasPlace ? await turns(added, key, id) : .cancelled
+          let end = hasPlace ? await turns(&added, key, id) : .cancelled
           service.discardAll(of: key)
           service.registry.stop(key)
           if added.isAgain, !end.goesOnLater { await forgetAddition(added) }
@@ -194,14 +204,14 @@ public final class BackgroundUploader: Sendable {
         service.wakeUp.leave()
       }
     }
-    if !isNew { seats.release(1) }
   }
 
   /// Uploads a source, anew if it is edited meanwhile, and again after a pause while the server refuses the credentials.
-  private func turns(_ added: AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
+  /// `added` becomes the last one whose upload was begun.
+  private func turns(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
     var (edits, refusals, renewals) = (0, 0, 0)
     while true {
-      let end = await upload(added, key, id)
+      let end = await upload(&added, key, id)
       if end.saysChanged, edits < Self.mostEdits {
         // The next turn uploads the present version. Pieces of the old one are of no use.
         edits += 1
@@ -225,11 +235,10 @@ public final class BackgroundUploader: Sendable {
     }
   }
 
-  private func upload(_ added: AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
+  private func upload(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
     do throws(UploadError) {
-      let item = try await item(added)
+      let item = try await newestItem(&added, key)
       board.change(key) { $0.length = item.info.length }
-      board.sends(TaskLabel.version(item.info), key)
       let clock = DeferringClock(longestPause: settings.longestPause)
       let transport = PieceTransport(
         service, upload: key, version: TaskLabel.version(item.info), pieceBytes: settings.pieceBytes, clock: clock
@@ -247,6 +256,16 @@ public final class BackgroundUploader: Sendable {
       return .finished(try await queue.upload(item) { [board] progress in board.follow(key, progress) })
     } catch {
       return error.side == .cancelled ? .cancelled : .failed(error)
+    }
+  }
+
+  /// Takes the source that was added last: the earlier version of a file or photo that has changed cannot be read any more.
+  private func newestItem(_ added: inout AddedSource, _ key: String) async throws(UploadError) -> UploadItem {
+    while true {
+      let item = try await item(added)
+      guard let next = board.sends(TaskLabel.version(item.info), key) else { return item }
+      added = next
+      added.isAgain = true
     }
   }
 

@@ -71,11 +71,28 @@ package final class PieceSpool: Sendable {
     return .some(nil)
   }
 
-  /// Writes a body whose room was reserved. Returns the label with the body's length. Nothing is left after a throw.
-  /// Blocks.
-  func write(_ body: BlobSlice, as label: TaskLabel, atMost most: Int64, _ cancel: Cancellation) throws(BlobError)
-    -> TaskLabel
-  {
+  /// Writes a body for which a task has reserved `most` bytes of room. Returns the label with the body's length. Nothing is
+  /// left after a throw, and if the task does not wait any more, which also frees the room. Blocks.
+  func write(
+    _ body: BlobSlice, as label: TaskLabel, atMost most: Int64, _ cancel: Cancellation, _ handover: PieceHandover
+  ) throws(BlobError) -> TaskLabel {
+    guard handover.begin() else {
+      throw BlobError(.cancelled, "write a piece into the spool \(folder): cancelled")
+    }
+    do throws(BlobError) {
+      let piece = try write(body, as: label, atMost: most, cancel)
+      if !handover.end(piece) { giveBack(piece, room: most) }
+      return piece
+    } catch {
+      if !handover.end(nil) { giveBack(nil, room: most) }
+      throw error
+    }
+  }
+
+  /// Returns the label with the body's length. Nothing is left after a throw.
+  private func write(
+    _ body: BlobSlice, as label: TaskLabel, atMost most: Int64, _ cancel: Cancellation
+  ) throws(BlobError) -> TaskLabel {
     let path = folder.appending(BytePath(label.text + Self.unfinished))
     let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
     if descriptor < 0 { throw systemError(errno, "write a piece into the spool \(folder)") }
@@ -157,10 +174,13 @@ package final class PieceSpool: Sendable {
     if pieces.withLock({ $0.remove(label) }) != nil { release(length) }
   }
 
-  /// Deletes a piece that nobody uses. Its room stays with the caller.
-  func withdraw(_ label: TaskLabel) {
-    path(of: label).withCString { _ = unlink($0) }
-    pieces.withLock { _ = $0.remove(label) }
+  /// Deletes a piece that nobody uses, if there is one, and then frees the room that was reserved for it.
+  func giveBack(_ label: TaskLabel?, room bytes: Int64) {
+    if let label {
+      path(of: label).withCString { _ = unlink($0) }
+      pieces.withLock { _ = $0.remove(label) }
+    }
+    release(bytes)
   }
 
   private func create() throws(BlobError) {

@@ -122,13 +122,10 @@ final class PieceTransport: Transport {
     let handover = PieceHandover()
     do {
       piece = try await reading(request) { cancel throws(BlobError) in
-        let piece = try spool.write(body, as: label, atMost: most, cancel)
-        if !handover.put(piece) { spool.withdraw(piece) }
-        return piece
+        try spool.write(body, as: label, atMost: most, cancel, handover)
       }
     } catch {
-      if let piece = handover.abandon() { spool.withdraw(piece) }
-      spool.release(most)
+      if case .ended(let piece) = handover.abandon() { spool.giveBack(piece, room: most) }
       throw error
     }
     let length = piece.length ?? 0

@@ -10,8 +10,8 @@ final class UploadBoard: Sendable {
     var task: Task<Void, Never>?
     /// The version of the source that is being uploaded; nil: it was not looked at yet.
     var version: String?
-    /// The last call of `add` since the upload has begun, and the version of its source.
-    var added: (source: AddedSource, version: String)?
+    /// The last call of `add` since the upload has begun, if it was one of another version.
+    var added: AddedSource?
     /// Sleeps while the upload waits for other credentials; nil: it does not.
     var pause: Task<Void, Never>?
   }
@@ -53,20 +53,28 @@ final class UploadBoard: Sendable {
     case another
   }
 
-  /// Adds a source to the upload that has the key already, and ends its pause. `version` nil: versions of the source
-  /// cannot be told apart.
-  func add(_ source: AddedSource, _ version: String?, to key: String) -> Present {
+  /// Adds a source to the upload that has the key already, and ends its pause.
+  func add(_ source: AddedSource, to key: String) -> Present {
     let (present, pause) = state.withLock { state -> (Present, Task<Void, Never>?) in
       guard let running = state.running[key] else { return (.nothing, nil) }
-      if let version { state.running[key]?.added = (source, version) }
-      return (version == nil || version == running.version ? .same : .another, running.pause)
+      guard let label = source.label else { return (.same, running.pause) }
+      let isSame = label == running.version
+      state.running[key]?.added = isSame ? nil : source
+      return (isSame ? .same : .another, running.pause)
     }
     pause?.cancel()
     return present
   }
 
-  /// The upload sends this version from now on.
-  func sends(_ version: String, _ key: String) { state.withLock { $0.running[key]?.version = version } }
+  /// The upload is about to send this version. Returns a source that must be uploaded instead, because it was added
+  /// meanwhile in another version; nil: there is none, and the version is sent.
+  func sends(_ version: String, _ key: String) -> AddedSource? {
+    state.withLock { state in
+      if let added = state.running[key]?.added.take() { return added }
+      state.running[key]?.version = version
+      return nil
+    }
+  }
 
   /// The tasks of the uploads with this name; nil: of all.
   func tasks(named name: BytePath?) -> [Task<Void, Never>] {
@@ -134,12 +142,11 @@ final class UploadBoard: Sendable {
   @discardableResult
   func end(_ key: String, _ end: BackgroundUpload.State) -> AddedSource? {
     state.withLock { state in
-      let added = state.running[key]?.added
-      state.running[key]?.added = nil
+      let added = state.running[key]?.added.take()
       if case .cancelled = end {
-      } else if let added, let version = state.running[key]?.version, added.version != version {
+      } else if let added {
         state.change(key) { $0.state = .uploading }
-        return added.source
+        return added
       }
       state.change(key, isLast: true) { upload in
         upload.state = end

@@ -1,3 +1,4 @@
+import BlobClient
 import BlobHTTP
 import BlobTesting
 import BlobUpload
@@ -26,7 +27,7 @@ import Testing
 
   /// The type and metadata of the last creation.
   private func lastCreation(_ phone: Phone) throws -> String {
-    try #require(phone.daemon.started.last { $0.task.length == 7000 }?.task.request.headers["Upload-Metadata"])
+    try #require(phone.daemon.started.compactMap { $0.task.request.headers["Upload-Metadata"] }.last)
   }
 
   private func expectSecond(_ phone: Phone, _ server: ServedFolder) throws {
@@ -89,6 +90,122 @@ import Testing
     let last = try await phone.launch(["a.heic": second])
     _ = try await last.uploader.destinationID()
     #expect(last.uploader.uploads.isEmpty && phone.daemon.started.count == count)
+  }
+
+  /// A photo of several pieces is edited and added again while the system has the first piece. The second piece cannot be
+  /// read any more.
+  @Test func anEditInTheMiddleIsSentWithItsOwnTypeAndMetadata() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    // Creations without bytes are sent by the app itself.
+    let creations = Mutex<[String]>([])
+    let direct = FaultyTransport(SocketTransport()) { _, request in
+      if let metadata = request.headers["Upload-Metadata"] { creations.withLock { $0.append(metadata) } }
+      return .none
+    }
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon, direct: direct)
+    let app = try await phone.launch()
+    let edit = PatternSource(length: 70_000, seed: 8)
+    let photo = EditedPhoto([PatternSource(length: 70_000, seed: 7), edit])
+    async let end = app.end(of: "a.heic")
+    try await app.uploader.add(photo, as: "a.heic", contentType: "image/heic", metadata: ["kind": "photo"])
+    try await eventually { daemon.started.contains { $0.task.length > 0 } }
+    photo.edit()
+    try await app.uploader.add(photo, as: "a.heic", contentType: "image/jpeg", metadata: ["kind": "edit"])
+    daemon.isHeld = false
+    #expect(await end.isFinished)
+    #expect(server.has("a.heic", edit) && phone.names.isEmpty)
+    #expect(creations.withLock { $0.map { $0.contains("kind ZWRpdA==") } } == [false, true])
+    #expect(creations.withLock { $0.last?.contains("filetype aW1hZ2UvanBlZw==") } == true)
+    let entry = try #require(try await app.journal.entries(.done, limit: 1).first)
+    try await eventually { (try? await app.journal.addition(of: entry.id)) == .some(nil) }
+  }
+
+  /// 32 uploads run, so that of the photo has not looked at its source when it is edited and added again.
+  @Test func anEditBeforeTheBeginIsSentOnceWithItsOwnTypeAndMetadata() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
+    let app = try await phone.launch()
+    for number in 0..<32 as Range<UInt64> {
+      try await app.add(PatternSource(length: 1000, seed: number), as: BytePath("\(number).heic"))
+    }
+    try await eventually { daemon.started.count == 32 }
+    let photo = EditedPhoto([first, second])
+    async let end = app.end(of: "a.heic")
+    try await app.uploader.add(photo, as: "a.heic", contentType: "image/heic", metadata: ["kind": "photo"])
+    photo.edit()
+    try await app.uploader.add(photo, as: "a.heic", contentType: "image/jpeg", metadata: ["kind": "edit"])
+    daemon.isHeld = false
+    #expect(await end.isFinished)
+    try await eventually { app.uploader.uploads.isEmpty }
+    try expectSecond(phone, server)
+    #expect(daemon.started.count { $0.task.length == 7000 } == 1)
+  }
+
+  /// Both calls of `add` wait for the end of other uploads, and the second one goes on while the first version is sent.
+  @Test func itIsSentIfBothHaveWaited() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000, daemon: daemon) {
+      $0.overwrite = true
+      $0.mostUploads = 2
+    }
+    let app = try await phone.launch()
+    for number in 0..<2 as Range<UInt64> {
+      try await app.add(PatternSource(length: 1000, seed: number), as: BytePath("\(number).heic"))
+    }
+    let absent = AbsentSource(first)
+    let adding = Task {
+      try await app.uploader.add(absent, as: "a.heic", contentType: "image/heic", metadata: ["kind": "photo"])
+    }
+    try await eventually { (try? await app.journal.unfinished().count) == 3 }
+    let addingAgain = Task { [second] in
+      try await app.uploader.add(second, as: "a.heic", contentType: "image/jpeg", metadata: ["kind": "edit"])
+    }
+    let version = try second.info(Cancellation()).validator?.version
+    try await eventually {
+      let entries = try? await app.journal.unfinished()
+      return entries?.contains { $0.intent.validator?.version == version } == true
+    }
+    daemon.isHeld = false
+    try await adding.value
+    try await addingAgain.value
+    absent.isAbsent = false
+    try await eventually { app.uploader.uploads.isEmpty }
+    try expectSecond(phone, server)
+  }
+
+  /// An upload that an earlier launch has kept, and that does not run since its source cannot be opened.
+  @Test(arguments: [true, false])
+  func cancelEndsAVersionThatDoesNotRun(endsAll: Bool) async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let app = try await phone.launch()
+    for name in ["a.heic", "b.heic"] as [BytePath] { try await app.add(first, as: name) }
+    try await eventually { app.uploader.uploads.isEmpty }
+    let version = try second.info(Cancellation()).validator?.version
+    for entry in try await app.journal.entries(.done, limit: 2) {
+      let addition = JournalAddition(metadata: ["kind": "edit"], contentType: "image/jpeg", version: version)
+      try await app.journal.keep(addition, of: entry.intent)
+    }
+    app.life.kill()
+    let without = try await phone.launch()
+    if endsAll { try await without.uploader.cancelAll() } else { try await without.uploader.cancel("a.heic") }
+    without.life.kill()
+    let next = try await phone.launch(["a.heic": second, "b.heic": second])
+    _ = try await next.uploader.destinationID()
+    try await eventually { next.uploader.uploads.isEmpty }
+    #expect(server.has("a.heic", first))
+    #expect(server.has("b.heic", endsAll ? first : second))
+    // What was uploaded counts as uploaded.
+    let count = phone.daemon.started.count
+    try await next.add(first, as: "a.heic")
+    try await eventually { next.uploader.uploads.isEmpty }
+    #expect(phone.daemon.started.count == count)
   }
 
   /// A cancelled upload does not come back with the next launch.

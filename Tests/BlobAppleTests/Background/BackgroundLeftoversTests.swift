@@ -131,7 +131,7 @@ import Testing
     let body = BlobSlice(PatternSource(length: 600), length: 600)
     let empty = TaskLabel(upload: "1", version: "1", HTTPRequest("PATCH", url), body: body)
     #expect(await spool.reserve(600))
-    let label = try spool.write(body, as: empty, atMost: 600, Cancellation())
+    let label = try spool.write(body, as: empty, atMost: 600, Cancellation(), PieceHandover())
     #expect(spool.problem(reading: label) == nil)
     service.discard(label)
     #expect(scratch.names(in: "spool").count == 1)

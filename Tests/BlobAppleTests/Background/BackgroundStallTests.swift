@@ -49,6 +49,55 @@ import Testing
     #expect(server.has("film.mov", film))
     for number in 0..<4 { try await app.uploader.cancel(BytePath("\(number).heic")) }
   }
+
+  /// The threads that read the sources of cancelled uploads still have their files.
+  @Test func theSpoolKeepsItsBoundWhileCancelledUploadsHang() async throws {
+    let server = try ServedFolder()
+    let daemon = Daemon()
+    daemon.isHeld = true
+    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
+    let app = try await phone.launch()
+    let hanging = (0..<4).map { HangingSource(PatternSource(length: 70_000, seed: UInt64($0)), at: 16_000) }
+    for (number, source) in hanging.enumerated() { try await app.add(source, as: BytePath("\(number).mov")) }
+    try await eventually { hanging.allSatisfy { $0.hanging == 1 } }
+    try await app.uploader.cancelAll()
+    let film = PatternSource(length: 70_000, seed: 9)
+    let names = (4..<8).map { BytePath("\($0).mov") }
+    for name in names { try await app.add(film, as: name) }
+    for _ in 0..<100 {
+      try await Task.sleep(for: .milliseconds(3))
+      phone.look()
+    }
+    #expect(phone.largestSpool <= phone.settings.spoolBytes)
+    #expect(daemon.started.isEmpty)
+    for source in hanging { source.free() }
+    try await eventually { daemon.started.count == 4 }
+    phone.look()
+    daemon.isHeld = false
+    try await eventually { app.uploader.uploads.isEmpty }
+    for name in names { #expect(server.has(name, film)) }
+    #expect(phone.names.isEmpty && phone.largestSpool <= phone.settings.spoolBytes)
+  }
+
+  /// Of eight uploads with room four are being written when all are cancelled; the others wait for a thread.
+  @Test func theRoomOfCancelledUploadsComesBack() async throws {
+    let server = try ServedFolder()
+    let phone = try Phone(server.endpoint, Tus())
+    let app = try await phone.launch()
+    for round in 0..<4 as Range<UInt64> {
+      let hanging = (0..<8).map { HangingSource(PatternSource(length: 6000, seed: round * 8 + $0), at: 5000) }
+      for (number, source) in hanging.enumerated() { try await app.add(source, as: BytePath("\(number).heic")) }
+      try await eventually { hanging.count { $0.hanging == 1 } >= 4 }
+      try await app.uploader.cancelAll()
+      for source in hanging { source.free() }
+    }
+    let film = PatternSource(length: 70_000, seed: 99)
+    async let end = app.end(of: "film.mov")
+    try await app.add(film, as: "film.mov")
+    #expect(await end.isFinished)
+    #expect(server.has("film.mov", film))
+    try await eventually { phone.names.isEmpty }
+  }
 }
 
 extension BackgroundUpload {

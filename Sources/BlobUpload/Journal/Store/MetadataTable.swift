@@ -1,4 +1,5 @@
 import BlobSQLite
+import Blobs
 
 /// The table `metadata`: what is to be told to the server of uploads that a later process may begin.
 struct MetadataTable {
@@ -22,6 +23,18 @@ struct MetadataTable {
     try insert.bind(1, id)
     try insert.bind(2, JSONColumn.encode(addition))
     try insert.run()
+  }
+
+  /// Must be called inside a transaction. `path` nil: any.
+  func drop(_ destination: Int64, _ path: BytePath?) throws(SQLiteError) {
+    let delete = try database.statement(
+      """
+      DELETE FROM metadata WHERE EXISTS (SELECT 1 FROM upload WHERE id = metadata.upload AND destination = ?1 AND state = 2
+      AND (?2 IS NULL OR path = ?2))
+      """)
+    try delete.bind(1, destination)
+    try delete.bind(2, path?.bytes)
+    try delete.run()
   }
 
   /// Must be called inside a transaction. Nobody needs the addition of an upload that is done, unless it is of a later

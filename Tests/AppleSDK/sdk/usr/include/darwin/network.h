@@ -27,6 +27,7 @@ struct msghdr { void * _Nullable msg_name; socklen_t msg_namelen; struct iovec *
 #define SO_LINGER 0x1080
 #define SO_SNDBUF 0x1001
 #define SO_RCVBUF 0x1002
+#define SO_RCVLOWAT 0x1004
 #define SO_ERROR 0x1007
 #define SO_NOSIGPIPE 0x1022
 #define SO_NWRITE 0x1024

@@ -38,6 +38,7 @@ UI_ACTOR @protocol UIApplicationDelegate <NSObject>
 UI_ACTOR @protocol UISceneDelegate <NSObject>
 @optional
 - (void)sceneDidEnterBackground:(UIScene *)scene;
+- (void)sceneWillEnterForeground:(UIScene *)scene;
 - (void)scene:(UIScene *)scene willConnectToSession:(UISceneSession *)session options:(UISceneConnectionOptions *)connectionOptions;
 @end
 UI_ACTOR @protocol UIWindowSceneDelegate <UISceneDelegate>
