@@ -39,8 +39,8 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   private var hasBegun = false
   private var response = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
 
-  /// Many threads, because a source may block for a long time before it reports its length.
-  static let threads = BlockingPool("urlsession", threads: 64, patience: .seconds(10))
+  /// Many threads, because a source may block for a long time before it has its first byte.
+  static let threads = BlockingPool("urlsession", threads: 256, patience: .seconds(10))
 
   init(_ request: URLRequest, named name: String, _ body: BlobSlice?, _ exchange: Exchange, _ progress: Progress?) {
     self.progress = progress
@@ -52,8 +52,13 @@ final class SessionExchange: NSObject, @unchecked Sendable {
 
   func run(_ configuration: URLSessionConfiguration) async -> Outcome {
     await withTaskCancellationHandler {
-      // A source that cannot be interrupted keeps the thread.
-      _ = await Self.threads.runUntilCancelled { _ in self.start(configuration) }
+      if body == nil {
+        // Nothing of it blocks, and questions must not wait for the bodies of others.
+        start(configuration)
+      } else {
+        // A source that cannot be interrupted keeps the thread.
+        _ = await Self.threads.runUntilCancelled { _ in self.start(configuration) }
+      }
       return await withCheckedContinuation { waiter in
         let outcome = lock.withLock {
           if self.outcome == nil { self.waiter = waiter }

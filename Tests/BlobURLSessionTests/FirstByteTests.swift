@@ -38,6 +38,24 @@ struct FirstByteTests {
     #expect(served.contents(of: "film") == pattern.bytes(count: 200_000))
   }
 
+  /// An app asks what the server has of one photo while many others are still downloaded.
+  @Test func aQuestionWaitsForNoSource() async throws {
+    let served = try ServedFolder()
+    let gate = Monitor(false)
+    let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
+    let waiting = (0..<260).map { _ in
+      let source = GatedSource(source: pattern, gate: gate, blocks: .open)
+      return Task { try await transport.send(request, body: BlobSlice(source), Exchange()) }
+    }
+    try await Task.sleep(for: .milliseconds(500))
+    let begin = ContinuousClock.now
+    _ = try await transport.send(HTTPRequest("HEAD", served.endpoint), body: nil, Exchange())
+    #expect(ContinuousClock.now - begin < .seconds(5))
+    for upload in waiting { upload.cancel() }
+    gate.update { $0 = true }
+    for upload in waiting { _ = await upload.result }
+  }
+
   /// A source on a hung disk keeps its thread, and more of them than there are threads must not hold up others.
   @Test(arguments: GatedSource.Call.allCases)
   func sourcesThatCannotBeInterruptedHoldUpNoOther(_ call: GatedSource.Call) async throws {
@@ -45,7 +63,7 @@ struct FirstByteTests {
     let gate = Monitor(false)
     defer { gate.update { $0 = true } }
     let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
-    let hung = (0..<70).map { _ in
+    let hung = (0..<260).map { _ in
       Task {
         try await transport.send(
           request, body: BlobSlice(GatedSource(source: pattern, gate: gate, blocks: call)), Exchange())

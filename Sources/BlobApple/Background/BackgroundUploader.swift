@@ -98,7 +98,7 @@ public final class BackgroundUploader: Sendable {
     case .another: return try await keepAddition(added, item)
     case .nothing: break
     }
-    let seat = board.waitForSeat(name)
+    let seat = board.waitForSeat(name, item.key)
     defer { board.stopWaiting(seat) }
     do {
       // The upload claims its entry when its turn comes, perhaps in a later process.
@@ -125,7 +125,7 @@ public final class BackgroundUploader: Sendable {
     } onCancel: {
       reservation.cancel()
     }
-    if hasSeat, !board.isCancelled(seat) {
+    if hasSeat, board.begins(seat) {
       if start(added, item.key, id) == .another { try await keepAddition(added, item) }
     } else if hasSeat {
       seats.release(1)

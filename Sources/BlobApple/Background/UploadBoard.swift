@@ -18,8 +18,11 @@ final class UploadBoard: Sendable {
   /// A call of `add` whose upload has not begun.
   fileprivate struct Seat {
     var name: BytePath
+    var key: String
     var reservation: Task<Bool, Never>?
     var isCancelled = false
+    /// A later call of `add` has another version of the source.
+    var isReplaced = false
   }
   /// A loop over the changes. It owns its buffer.
   fileprivate struct Listener { weak var buffer: EventBuffer? }
@@ -94,11 +97,13 @@ final class UploadBoard: Sendable {
 
   // MARK: Uploads that have not begun
 
-  /// An upload is about to wait for the end of another one. Returns its number, for the following calls.
-  func waitForSeat(_ name: BytePath) -> Int {
+  /// An upload is about to wait for the end of another one. Returns its number, for the following calls. Uploads of its key
+  /// that wait already are replaced: which of them would get a seat first is open.
+  func waitForSeat(_ name: BytePath, _ key: String) -> Int {
     state.withLock { state in
+      for (number, seat) in state.seats where seat.key == key { state.seats[number]?.isReplaced = true }
       state.last += 1
-      state.seats[state.last] = Seat(name: name)
+      state.seats[state.last] = Seat(name: name, key: key)
       return state.last
     }
   }
@@ -124,6 +129,11 @@ final class UploadBoard: Sendable {
 
   func isCancelled(_ number: Int) -> Bool {
     state.withLock { $0.seats[number]?.isCancelled ?? false }
+  }
+
+  /// Whether an upload that has a seat begins: it was neither cancelled nor replaced.
+  func begins(_ number: Int) -> Bool {
+    state.withLock { $0.seats[number].map { !$0.isCancelled && !$0.isReplaced } ?? false }
   }
 
   func stopWaiting(_ number: Int) { state.withLock { $0.seats[number] = nil } }
