@@ -40,8 +40,7 @@ extension TransportError {
       case .untrusted: .serverCertificateUntrusted
       case .tls: .secureConnectionFailed
       case .timeout: .timedOut
-      case .badResponse: .badServerResponse
-      case .longResponse: .dataLengthExceedsMaximum
+      case .badResponse, .longResponse: .badServerResponse
       case .badRequest: .badURL
       case .cancelled: .cancelled
       case .broken: .networkConnectionLost

@@ -87,7 +87,7 @@ import Testing
       HTTPRequest("GET", peer.url()), body: nil, Exchange(received: { count.add($0.count) }))
     #expect(response.body.isEmpty && count.value == long.utf8.count)
     let error = await failure { () async throws(TransportError) in try await transport.get(peer.url()) }
-    #expect(error.code == .badResponse)
+    #expect(error.code == .longResponse)
   }
 
   @Test func whoTakesTheContentMayEndIt() async {

@@ -69,8 +69,10 @@ public final class BackgroundUploader: Sendable {
   /// Uploads `source` as `name` below the destination. Returns once the upload is in the journal, so that it survives
   /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
   /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again;
-  /// another version of one that is being uploaded is sent after it, or in its place if that can no longer be read. An upload that waits because the server has refused the
-  /// credentials is tried at once.
+  /// another version of one that is being uploaded is sent after it, or in its place if that can no longer be read. Of calls
+  /// for one source that wait for other uploads, the last one counts. An upload that waits because the server has refused
+  /// the credentials is tried at once.
+  ///
   /// If the calling task is cancelled while it waits, the next launch goes on with the upload. If `cancel` ends the upload
   /// meanwhile, it returns.
   ///
