@@ -4,7 +4,7 @@ import Synchronization
 /// The last result of the check that the server makes of its folder every second. Reading it needs no disk, so it can be
 /// read while the disk does not respond.
 final class FolderHealth: Sendable {
-  /// What the check has found.
+  /// The facts that the check of every second finds out about the folder.
   struct Finding: Sendable {
     /// Why the server cannot do its work; nil: it can.
     var problem: String?

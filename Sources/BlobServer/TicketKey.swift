@@ -9,11 +9,14 @@ final class TicketKey: Sendable {
   private let folder: BytePath
   private let made = Mutex<[UInt8]?>(nil)
 
-  /// Whoever has a ticket can try tokens until one gives this ticket. The rounds make each try take long.
+  /// Somebody with a ticket can guess a token, make the ticket of the same place from it, and compare. Many rounds make
+  /// each guess slow.
   private static let rounds = 50_000
 
   init(_ token: String, _ folder: BytePath) {
-    self.token = Array(token.utf8)
+    // HMAC itself replaces a key that is longer than its block of 64 bytes by the digest, but in each round. RFC 2104 §2.
+    let bytes = Array(token.utf8)
+    self.token = bytes.count > 64 ? Digest.value(of: bytes, .sha256) : bytes
     self.folder = folder
   }
 

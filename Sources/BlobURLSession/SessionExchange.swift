@@ -29,7 +29,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   private var outcome: Outcome?
   private var session: URLSession?
   private var stream: BlobInputStream?
-  /// What `stream` and those after it read.
+  /// The source that `stream`, and each stream that replaces it, reads.
   private var source: BegunSource?
   /// Bytes of the body; nil if the length is known only at its end.
   private var length: Int64?
@@ -53,7 +53,8 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   func run(_ configuration: URLSessionConfiguration) async -> Outcome {
     await withTaskCancellationHandler {
       if body == nil {
-        // Nothing of it blocks, and questions must not wait for the bodies of others.
+        // A request without a body opens no source, so it cannot block, and must not wait for the threads that open the
+        // sources of other requests.
         start(configuration)
       } else {
         // A source that cannot be interrupted keeps the thread.

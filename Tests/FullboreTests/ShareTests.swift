@@ -116,7 +116,8 @@ import Testing
     #expect(took >= .seconds(1) && took < .seconds(20))
   }
 
-  @Test func itEndsAfterTheFirstVisitAndNotBefore() async throws {
+  /// A server with `--once` that ends 0.3 s after the visit, whether it has ended, and a task that waits for its end.
+  private func serveOnce() throws -> (Server, Monitor<Bool>, Task<Void, Never>) {
     let share = try command("--share", "--once").share
     let report = ServeReport(.silent)
     var options = ServerOptions(folder: scratch.path, port: 0)
@@ -128,6 +129,11 @@ import Testing
       await end.wait()
       ended.update { $0 = true }
     }
+    return (server, ended, waiting)
+  }
+
+  @Test func itEndsAfterTheFirstVisitAndNotBefore() async throws {
+    let (server, ended, waiting) = try serveOnce()
     try await Task.sleep(for: .seconds(2))
     #expect(!ended.update { $0 }, "nobody was there yet")
     let client = try RawHTTPClient(port: server.port)
@@ -138,17 +144,7 @@ import Testing
 
   /// A phone that is locked for a while comes back to its film.
   @Test func itWaitsLongerForAnUploadThatIsNotFinished() async throws {
-    let share = try command("--share", "--once").share
-    let report = ServeReport(.silent)
-    var options = ServerOptions(folder: scratch.path, port: 0)
-    options.received = { report.received($0) }
-    let server = try Server(options)
-    let end = ServeEnd(server, share, report, pause: .milliseconds(300))
-    let ended = Monitor(false)
-    let waiting = Task {
-      await end.wait()
-      ended.update { $0 = true }
-    }
+    let (server, ended, waiting) = try serveOnce()
     let client = try RawHTTPClient(port: server.port)
     let tus = ("Tus-Resumable", "1.0.0")
     let name = ("Upload-Metadata", "filename ZmlsbQ==")

@@ -15,7 +15,7 @@ struct AddedSource: Sendable {
   /// Another version was being sent when it was added.
   var isAgain = false
 
-  /// What the journal keeps of it.
+  /// The arguments that the journal keeps, so that a later launch can upload the source with them.
   var addition: JournalAddition { JournalAddition(metadata: metadata, contentType: contentType, version: version) }
 }
 

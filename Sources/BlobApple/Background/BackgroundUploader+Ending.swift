@@ -36,7 +36,8 @@ extension BackgroundUploader {
         if let session = entry.session, answers { answers = await direct.discard(session) || name != nil }
         try await journal.remove([entry.id])
       }
-      // Of an upload that is done, another version may wait for a launch in which its source can be opened.
+      // An upload that is done may have another version in the journal, which a later launch would upload once its source
+      // can be opened.
       try await journal.dropAdditions(at: id, path: name)
     } catch {
       throw UploadError(journal: error)

@@ -2,7 +2,7 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-// What the system may be sending.
+// The engine asks here which requests the system may still be sending.
 extension PieceTransport: RequestsInFlight {
   func range(appendingTo session: UploadSession) -> Range<Int64>? {
     guard let url = session.state["url"].flatMap({ HTTPURL($0) }) else { return nil }

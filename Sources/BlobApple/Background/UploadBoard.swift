@@ -47,7 +47,7 @@ final class UploadBoard: Sendable {
     }
   }
 
-  /// What a call of `add` finds.
+  /// The upload that a call of `add` finds under its key.
   enum Present {
     case nothing
     /// An upload of the same version, or of one that cannot be told apart.

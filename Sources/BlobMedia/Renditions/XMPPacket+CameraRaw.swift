@@ -13,9 +13,12 @@ extension XMPPacket {
     guard try flag("HasCrop", found) else { return .whole }
     let names = ["CropLeft", "CropTop", "CropRight", "CropBottom"]
     let corners = names.compactMap { number($0, in: Space.cameraRaw) }
-    let given = found.first { $0.name == "CropAngle" && !$0.value.isEmpty }
-    guard let angle = given == nil ? 0 : number("CropAngle", in: Space.cameraRaw) else {
-      throw RenditionRefusal("crs:CropAngle is \(given?.value.shown ?? "")")
+    var angle = 0.0
+    if let given = found.first(where: { $0.name == "CropAngle" })?.value, !given.isEmpty {
+      guard let number = number("CropAngle", in: Space.cameraRaw) else {
+        throw RenditionRefusal("crs:CropAngle is \(given.shown)")
+      }
+      angle = number
     }
     guard corners.count == 4, corners.allSatisfy((0...1).contains), corners[0] < corners[2], corners[1] < corners[3],
       (-45...45).contains(angle)
