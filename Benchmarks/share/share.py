@@ -130,6 +130,17 @@ def measure(make_server, paths, link, host, limit):
         return result
 
 
+def make_photos(data):
+    """Gives the files the beginning of a camera's photo: EXIF metadata with a preview of 160 x 120 pixels."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        beginning = photo_beginning(small_jpeg(browser.new_page(), 160, 120))
+        browser.close()
+    for path in data.make().paths():
+        with open(path, "r+b") as file:
+            file.write(beginning)
+
+
 def report(link, work, runs):
     """Prints medians of both programs, and the median of the ratios within a round."""
     print(f"\n{work}, {link} ({len(runs)} rounds)\n{'':12}{'fullbore':>12}{'copyparty':>12}{'ratio':>8}   goal")
@@ -156,6 +167,8 @@ def main():
     for link in options.links.split(","):
         for work in options.works.split(","):
             data = sets[work].make()
+            if work == "photos":
+                make_photos(data)
             data.warm()
             # A tenth of a slow link's rate ends a run that stands still.
             limit = 60 + data.bytes / (600_000 if link == "slow" else 10e6)

@@ -1,5 +1,5 @@
 """The list of the folder: names, order, links, previews of photos, and the folder as one file."""
-import base64, urllib.parse, zipfile
+import urllib.parse, zipfile
 
 from visit import *
 
@@ -55,12 +55,7 @@ def gallery(browser, folder):
         with Visit(browser, server.port) as visit:
             visit.until("#folder-note", "Nothing is here yet")
             require(not visit.page.is_visible("#archive"), "an empty folder is offered as a file")
-            jpeg = base64.b64decode(visit.page.evaluate("""async () => {
-              const canvas = new OffscreenCanvas(48, 32);
-              canvas.getContext("2d").fillRect(0, 0, 20, 32);
-              const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: "image/jpeg" })).arrayBuffer());
-              return btoa(String.fromCharCode(...bytes));
-            }"""))
+            jpeg = small_jpeg(visit.page)
             photo(store / "turned.jpg", jpeg, with_preview=True)
             photo(store / "plain.jpg", jpeg, with_preview=False)
             for index in range(4):
@@ -78,19 +73,27 @@ def gallery(browser, folder):
             visit.page.click("text=Süden")
             visit.until("#entries", "日本")
             require(fetched(visit.page) == files_in(store / "Süden"), "the archive of a subfolder has other files")
+        with Link(server.port, bytes_per_second=256 * KiB) as link, Visit(browser, link.port) as visit:
+            # Rows of files that are sent show the preview, also where the rest cannot be decoded; without one, the photo.
+            for name, rest, with_preview in [("preview.jpg", b"\xff\xd8", True), ("photo.jpg", jpeg, False)]:
+                photo(folder / name, jpeg, with_preview, rest)
+            visit.choose(folder / "preview.jpg", folder / "photo.jpg")
+            for name in "preview.jpg", "photo.jpg":
+                eventually(lambda: drawn_size(visit.page, name) == [64, 96],
+                           lambda: f"the picture in the row of {name} has the size {drawn_size(visit.page, name)}")
+            visit.finish(2)
     with share(store) as server, Visit(browser, server.port) as visit:
         visit.until("#entries", "turned.jpg")
         require(not visit.page.is_visible("#archive"), "a server that gives no files offers the folder as a file")
         require(visit.page.locator("#entries img").count() == 0, "a server that gives no files is asked for previews")
 
 
-def photo(path, jpeg, with_preview):
-    """A JPEG above 1 MiB. Its EXIF metadata turns it by 90°, and may have a preview."""
-    tiff = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 0x0112, 3, 1, 6, 0, 26 if with_preview else 0)
-    if with_preview:
-        tiff += struct.pack(">HHHIIHHIII", 2, 0x0201, 4, 1, 56, 0x0202, 4, 1, len(jpeg), 0) + jpeg
-    block = b"Exif\0\0" + tiff
-    path.write_bytes(jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block + jpeg[2:] + os.urandom(MiB))
+def drawn_size(page, name):
+    """The size of the picture in the row of a file that is being sent, or null."""
+    return page.evaluate("""name => {
+      const canvas = [...document.querySelectorAll("#uploads .row")].find((row) => row.item.path === name)?.canvas;
+      return canvas && !canvas.hidden ? [canvas.width, canvas.height] : null;
+    }""", name)
 
 
 def picture_size(page, name):

@@ -1,5 +1,5 @@
 """What the browser tests use: the sharing server, a link that breaks, made-up pictures, and the page as a person sees it."""
-import contextlib, hashlib, os, pathlib, random, re, signal, socket, struct, sys, threading, time, zlib
+import base64, contextlib, hashlib, os, pathlib, random, re, signal, socket, struct, sys, threading, time, zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Robustness"))
 from support import (FULLBORE, GiB, KiB, MiB, Failure, Process, Results, free_port, same_bytes, scratch,  # noqa: F401
@@ -131,6 +131,30 @@ def picture(path, size, seed):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(png + r.randbytes(max(0, size - len(png))))
     return path
+
+
+def small_jpeg(page, width=48, height=32):
+    """A picture that is dark at its left, encoded by the browser."""
+    return base64.b64decode(page.evaluate("""async ([width, height]) => {
+      const canvas = new OffscreenCanvas(width, height);
+      canvas.getContext("2d").fillRect(0, 0, width / 2, height);
+      const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: "image/jpeg" })).arrayBuffer());
+      return btoa(String.fromCharCode(...bytes));
+    }""", [width, height]))
+
+
+def photo_beginning(preview):
+    """The beginning of a JPEG whose EXIF metadata turns it by 90°; `preview`: a JPEG, or None."""
+    tiff = b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 0x0112, 3, 1, 6, 0, 26 if preview else 0)
+    if preview:
+        tiff += struct.pack(">HHHIIHHIII", 2, 0x0201, 4, 1, 56, 0x0202, 4, 1, len(preview), 0) + preview
+    block = b"Exif\0\0" + tiff
+    return b"\xff\xd8\xff\xe1" + struct.pack(">H", len(block) + 2) + block
+
+
+def photo(path, jpeg, with_preview, rest=None):
+    """A JPEG above 1 MiB. Its EXIF metadata turns it by 90°, and may have a preview. `rest`: the picture itself, if it is another."""
+    path.write_bytes(photo_beginning(jpeg if with_preview else None) + (rest or jpeg)[2:] + os.urandom(MiB))
 
 
 def sha256(path):

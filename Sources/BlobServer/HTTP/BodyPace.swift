@@ -1,6 +1,7 @@
 /// Decides how many bytes of a body must have arrived before a connection reads them.
 ///
-/// A body over a slow link arrives in packets, and waking up for each of them costs more than receiving it. But while
+/// A body over a slow link arrives in packets, a fast one in what the client writes at once, and waking up for each of them
+/// costs more than receiving it. But while
 /// nobody reads, the system acknowledges a lone packet only after 40 ms, and a client with a small send buffer waits for
 /// that. So waiting for more is tried, and given up for a while where the bytes come more slowly with it.
 struct BodyPace {
@@ -18,11 +19,11 @@ struct BodyPace {
   private var bytes = 0
   private var pieces = 0
 
-  static let many: Int32 = 64 << 10
+  static let many: Int32 = 256 << 10
   private static let sample = Duration.milliseconds(300)
   private static let rest = Duration.seconds(30)
   /// Pieces of this size on the average cost little.
-  private static let largePiece = 32 << 10
+  private static let largePiece = 128 << 10
   /// Less of the rate than this counts as slower.
   private static let leastShare = 0.75
 

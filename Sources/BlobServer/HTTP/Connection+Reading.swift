@@ -5,7 +5,7 @@ import Platform
 /// It copies bytes that belong to a later request and keeps them until the current request is answered.
 extension Connection {
   /// Bodies with at least this many remaining bytes go through a pipe.
-  private static let leastPiped = Int64(BodyPace.many)
+  private static let leastPiped: Int64 = 64 << 10
   /// Most bytes read while waiting for a header section: a small body arrives together with it.
   private static let mostAhead = 64 << 10
 
@@ -42,8 +42,10 @@ extension Connection {
     if timer.isOver(loop.now, loop.limits, moved: { Socket.moved(stream.socket.number) }) { close() }
   }
 
-  /// The number of bytes to wait for before the next `read`.
-  var leastToRead: Int32 { loop.pipe != nil && pipedReceiver != nil ? pace.least : 1 }
+  /// The number of bytes to wait for before the next `read`, at most the rest of the body.
+  var leastToRead: Int32 {
+    loop.pipe != nil && pipedReceiver != nil ? min(pace.least, Int32(clamping: parser.contentAhead)) : 1
+  }
 
   /// Within a body, reads no bytes of the next request, so that none need to be copied.
   private var mostToRead: Int {
