@@ -6,7 +6,10 @@
 FOLDER should be in memory (/dev/shm), so that no disk is measured. BINARY is a built `fullbore`. The first of them is also
 the client, unless --client names another one.
 """
-import argparse, os, re, shutil, signal, socket, statistics, subprocess, tempfile, time
+import argparse, os, pathlib, re, shutil, signal, socket, statistics, subprocess, sys, tempfile
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Tests/Robustness"))
+import support  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -34,19 +37,25 @@ class Server:
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
 
-    def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port))
+    def connect(self, port=None):
+        return socket.create_connection(("127.0.0.1", port or self.port))
 
 
-def one_file(server, source, length):
-    """One PUT of a file without TLS."""
-    connection = server.connect()
+def one_file(server, source, length, port=None):
+    """One PUT of a file without TLS, to the server or to a port in front of it."""
+    connection = server.connect(port)
     connection.sendall(f"PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode())
     before = server.cpu()
     with open(source, "rb") as file:
         connection.sendfile(file, count=length)
     assert b" 201 " in connection.recv(1000)
     return server.cpu() - before
+
+
+def over_slow_link(server, source, length, log):
+    """The same over a link of 50 Mbit/s, where bytes arrive in packets."""
+    with support.slowlink(server.port, log, mbit=50, delay_ms=10) as link:
+        return one_file(server, source, length, link.port)
 
 
 def by_push(server, client, source, *options):
@@ -97,6 +106,7 @@ def main():
     tls = ["--tls-cert", certificate, "--tls-key", key]
     cases = {
         "4 GiB in the clear, CPU s": ([], lambda server: one_file(server, work + "/large", 4 << 30)),
+        "200 MiB over 50 Mbit/s, CPU s": ([], lambda server: over_slow_link(server, work + "/large", 200 << 20, pathlib.Path(work) / "link.txt")),
         "10,000 files of 50 KiB, CPU s": ([], lambda server: by_push(server, client, work + "/small")),
         "1 GiB by TLS, CPU s": (tls, lambda server: by_push(server, client, work + "/tls", "--cacert", certificate)),
         "1,000 idle connections, MiB": ([], lambda server: idle(server, 1000)),

@@ -37,7 +37,7 @@ package enum SharePage {
     "tus.js": script(PackageResources.tus_js),
   ]
 
-  /// A script without its comments, its indentation, and most spaces outside of texts, which together are a fifth of it.
+  /// A script without its comments, its indentation, and most spaces outside of texts, which are a fifth of it together.
   /// Lines keep their numbers. A comment behind code begins after two spaces, which no text has before two slashes.
   private static func script(_ bytes: [UInt8]) -> File {
     let lines = lines(bytes).map { line in
@@ -46,7 +46,8 @@ package enum SharePage {
       // In texts and regular expressions, spaces mean themselves.
       if code.contains(where: { "'`/\\".contains($0) }) { return String(code) }
       let pieces = code.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
-      return pieces.map { $0 % 2 == 0 ? squeezed(String($1), aroundAll: operators) : String($1) }.joined(separator: "\"")
+      return pieces.map { $0.isMultiple(of: 2) ? squeezed(String($1), aroundAll: operators) : String($1) }
+        .joined(separator: "\"")
     }
     return File(bytes: Array(lines.joined(separator: "\n").utf8), type: "text/javascript; charset=utf-8")
   }
