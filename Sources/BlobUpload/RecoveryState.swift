@@ -77,6 +77,16 @@ extension UploadError {
     return error
   }
 
+  /// Whether the server has refused to say how much it has of an upload, and asking again would not help.
+  var refusesQuestion: Bool { recovery == .giveUp && side == .file && status.map { 400..<500 ~= $0 } ?? false }
+
+  /// The final error of an upload whose server fails only when it is asked about it.
+  var ofEarlierUpload: UploadError {
+    var error = self
+    error.message += " (asked about the upload that an earlier run began)"
+    return error
+  }
+
   /// The final error of an upload that would have to begin anew.
   var withoutRestart: UploadError {
     var error = final

@@ -44,6 +44,10 @@ extension UploadRun {
       if isWhole { await giveUpSession() }
       throw uploader.destination.acquaintance.judge(refusal: error.final)
     }
+    if earlier != nil, let session, error.refusesQuestion {
+      try await beginAnew(insteadOf: session, after: error)
+      return
+    }
     if error.recovery == .giveUp, !isSourceLost {
       throw uploader.destination.acquaintance.judge(refusal: error)
     }
@@ -62,7 +66,23 @@ extension UploadRun {
     }
     var failures = recovery.failures
     defer { recovery.failures = failures }
-    try await uploader.wait(after: error, &failures, atLeast: recovery.restarts, "\(target.path)")
+    do throws(UploadError) {
+      try await uploader.wait(after: error, &failures, atLeast: recovery.restarts, "\(target.path)")
+    } catch {
+      throw earlier != nil && error.status == 500 ? error.ofEarlierUpload : error
+    }
+  }
+
+  /// Starts a new upload, because the server refuses to tell how much it has of the one of an earlier run. Its data
+  /// there is deleted, if the server does that.
+  private func beginAnew(insteadOf session: UploadSession, after error: UploadError) async throws(UploadError) {
+    if source.first > 0, await !source.rewind() {
+      throw source.lost("\(error.message); it cannot begin anew", cause: error)
+    }
+    engine.server.notice("\(error.message): this is about the upload that an earlier run began; it is sent anew")
+    await engine.discard(session, ledger)
+    restart()
+    progress.restart()
   }
 
   /// Starts a new upload from the first byte, because `error` says that the old one no longer exists. Throws if a new

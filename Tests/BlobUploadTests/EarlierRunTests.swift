@@ -78,6 +78,41 @@ import Testing
     #expect(Array(script.methods.dropFirst(count)) == ["HEAD"])
   }
 
+  /// The first run is cut in the middle. Then the server answers every question about that upload with `status`.
+  private func runs(_ name: String, thenAnswering status: Int, _ desk: Desk) async throws -> (Outcomes, [String]) {
+    let isFirstRun = Mutex(true)
+    let script = Script { _, request throws(TransportError) in
+      let isFirst = isFirstRun.withLock { $0 }
+      switch request.method {
+      case "POST": return .emptyCreation(name)
+      case "PATCH" where isFirst: throw TransportError(.broken, "the connection broke")
+      case "HEAD": return .status(isFirst ? 503 : status)
+      case "DELETE": return .status(status)
+      default: return .holding(Self.length, of: Self.length, name)
+      }
+    }
+    _ = try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length)
+    isFirstRun.withLock { $0 = false }
+    let count = script.methods.count
+    let outcome = try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length)
+    return (outcome, Array(script.methods.dropFirst(count)))
+  }
+
+  /// The server's record of the upload is damaged.
+  @Test(arguments: names, [400, 422, 451]) func oneThatTheServerRefusesIsBegunAnew(_ name: String, _ status: Int)
+    async throws
+  {
+    let (outcome, methods) = try await runs(name, thenAnswering: status, try await Desk())
+    #expect(outcome.sent == 1)
+    #expect(methods.prefix(4) == ["HEAD", "DELETE", "POST", "PATCH"], "\(methods)")
+  }
+
+  @Test(arguments: names) func oneWithWhichTheServerFailsIsNamed(_ name: String) async throws {
+    let (outcome, methods) = try await runs(name, thenAnswering: 500, try await Desk())
+    #expect(outcome.error("a")?.message.hasSuffix("(asked about the upload that an earlier run began)") == true)
+    #expect(!methods.contains("POST"), "a server that fails for a while keeps what it has")
+  }
+
   /// A request that starts at an earlier byte does not reduce the recorded end of an earlier request.
   @Test func theFurthestByteCounts() {
     let noted = Mutex<[Int64]>([])

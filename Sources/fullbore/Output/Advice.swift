@@ -42,6 +42,9 @@ extension UploadError {
       "--overwrite replaces that file, which is lost then; to keep both, send this one to another folder or under "
         + "another name, with --name or --layout"
     case 413: "Only the server's owner can raise its limit, or that of a proxy before it"
+    case 500 where message.contains(" that an earlier run began)"):
+      "Run the same command again later. If other files arrive there meanwhile, the server's record of this upload is "
+        + "broken: 'fullbore abort ID --forget', with the ID of 'fullbore status', has it begin anew"
     case 423, 425, 429, 500, 502, 503, 504: "Run the same command again later: \(nextPush(goesOn))"
     case 507: "Make room there, then run the same command again: \(nextPush(goesOn))"
     default: nil
