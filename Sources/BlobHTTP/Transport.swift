@@ -129,6 +129,9 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
   /// No byte of a response arrived before the connection was closed. A server that is overloaded may do so, and a tunnel
   /// or load balancer whose server is away.
   public var isUnanswered: Bool
+  /// The head of a response to the whole request, whose content did not arrive or was not read: the server has done what
+  /// the status says. nil: there was no such response.
+  public var head: HTTPHead?
 
   /// Creates an error, for transports and tests.
   public init(_ code: Code, _ message: String, cause: BlobError? = nil, isUnanswered: Bool = false) {

@@ -166,7 +166,9 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     if let early = earlySuccess(response.head) { return end(.failure(early)) }
     // An error response may arrive before the whole body is sent, after which the connection may break.
     if error == nil || response.status >= 300 { return end(.success(response)) }
-    end(.failure(TransportError(error!, name)))
+    var failure = TransportError(error!, name)
+    if response.head.status > 0 { failure.head = response.head }
+    end(.failure(failure))
   }
 
   /// The error for a premature success response. On Linux `SocketTransport` has already checked this.

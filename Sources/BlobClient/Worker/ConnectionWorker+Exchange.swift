@@ -64,6 +64,8 @@ extension ConnectionWorker {
       }
     } catch {
       if transfer.job.isStopping { takeArrived(&talk, transfer) }
+      var error = error
+      error.head = headThatCounts(talk, transfer)
       throw error
     }
     if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
@@ -281,7 +283,14 @@ extension ConnectionWorker {
       } else {
         "the connection broke"
       }
-    return TransportError(
+    var error = TransportError(
       .broken, "\(transfer.job.name): \(what), \(transfer.reached)", isUnanswered: transfer.received == 0)
+    error.head = headThatCounts(talk, transfer)
+    return error
+  }
+
+  /// The head of a response that was checked, and came after the whole request was sent.
+  private func headThatCounts(_ talk: HTTP1Exchange, _ transfer: Transfer) -> HTTPHead? {
+    transfer.isSent && !talk.frame.isInHead ? transfer.head.final : nil
   }
 }

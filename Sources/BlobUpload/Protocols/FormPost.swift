@@ -79,8 +79,20 @@ public struct FormPost: UploadProtocol {
         following: &request, body: BlobSlice(form),
         with.reporting(fileBehind: form.lengthBeforeLastPart, length: part.length), accepting: expectedStatus)
     } catch {
+      if let head = (error.cause as? TransportError)?.head { return try answer(head, after: error) }
       throw expectedStatus == nil ? Self.explained(error) : error
     }
+  }
+
+  /// The response whose content did not arrive. The form is not sent again, since the receiver may have taken it.
+  private func answer(_ head: HTTPHead, after error: UploadError) throws(UploadError) -> HTTPResponse {
+    let response = HTTPResponse(head: head)
+    guard head.status == expectedStatus || response.saysStored else { throw error }
+    if reply == nil { return response }
+    var error = error.final
+    error.side = .file
+    error.message += "; it began with \(head.status), so the file may be there, but nothing is known of \(reply!)"
+    throw error
   }
 
   /// Many receivers of forms answer a form that they took by sending the browser to another page.
