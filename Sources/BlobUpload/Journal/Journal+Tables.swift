@@ -125,14 +125,6 @@ extension Journal {
     }
   }
 
-  /// Removes what uploads to a destination that are done were added with, with this path or all: other versions that were
-  /// added meanwhile are not uploaded any more.
-  package func dropAdditions(at destination: Int64, path: BytePath?) throws(JournalError) {
-    try read { store throws(SQLiteError) in
-      try store.uploads.transaction { () throws(SQLiteError) in try store.metadata.drop(destination, path) }
-    }
-  }
-
   /// Removes what the entry of this source and place was added with, unless that is of another version.
   package func dropAddition(ofVersion version: String, _ intent: JournalIntent) throws(JournalError) {
     try read { store throws(SQLiteError) in
