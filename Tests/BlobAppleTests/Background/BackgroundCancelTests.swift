@@ -156,4 +156,49 @@ import Testing
     try await eventually { app.uploader.uploads.isEmpty && phone.daemon.isIdle }
     #expect(server.contents(of: "a.heic") != nil)
   }
+
+  /// Once `add` has returned, the source arrives, wherever the app is killed.
+  @Test func killAtEveryStepLosesNothingThatIsAddedDuringItsDeletion() async throws {
+    var (step, added) = (1, 0)
+    while true {
+      let server = try ServedFolder()
+      let (isAsked, hasAdded, mayAnswer) = (Flag(false), Flag(false), Flag(false))
+      let direct = FaultyTransport(SocketTransport()) { _, request in
+        guard request.method == "DELETE", !isAsked.value else { return .none }
+        isAsked.value = true
+        return .wait { mayAnswer.value }
+      }
+      let phone = try Phone(server.endpoint, Tus(), daemon: Daemon(isHeld: true), direct: direct)
+      let app = try await phone.launch(killedAt: step)
+      let adding = Task { [film] in
+        try await app.add(film, as: "film.mov")
+        try await eventually { phone.daemon.started.contains { $0.task.length > 0 } }
+        let cancelling = Task { try await app.uploader.cancel("film.mov") }
+        try await eventually { isAsked.value }
+        try await app.add(film, as: "film.mov")
+        hasAdded.value = true
+        phone.daemon.isHeld = false
+        mayAnswer.value = true
+        try await cancelling.value
+      }
+      // A call that the kill has stopped does not return.
+      try await eventually { app.life.isOver || hasAdded.value && app.uploader.uploads.isEmpty }
+      let isOver = app.life.isOver
+      app.life.kill()
+      phone.daemon.isHeld = false
+      mayAnswer.value = true
+      if hasAdded.value {
+        added += 1
+        let next = try await phone.launch(["film.mov": film])
+        _ = try await next.uploader.destinationID()
+        try await eventually { next.uploader.uploads.isEmpty }
+        #expect(server.has("film.mov", film), "killed at step \(step)")
+        next.life.kill()
+      }
+      adding.cancel()
+      if !isOver { break }
+      step += 1
+    }
+    #expect(added > 1)
+  }
 }
