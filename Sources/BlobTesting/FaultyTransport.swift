@@ -14,6 +14,8 @@ public final class FaultyTransport: Transport {
     case loseAnswer
     /// Returns this response without sending the request.
     case answer(HTTPResponse)
+    /// Sends the request once the closure returns true, also if the task was cancelled meanwhile.
+    case wait(until: @Sendable () -> Bool)
   }
 
   private let transport: any Transport
@@ -41,6 +43,10 @@ public final class FaultyTransport: Transport {
     switch schedule(number, request) {
     case .none: return try await transport.send(request, body: body, on)
     case .answer(let response): return response
+    case .wait(let isOver):
+      // The sleep of a cancelled task would return at once.
+      while !isOver() { await Task { try? await Task.sleep(for: .milliseconds(2)) }.value }
+      return try await transport.send(request, body: body, on)
     case .before(let code):
       throw TransportError(code, "\(request.method) \(request.url): failed by schedule before it was sent")
     case .loseAnswer:

@@ -8,6 +8,8 @@ import Foundation
 final class BegunSource: BlobSource, @unchecked Sendable {
   /// How often the source is opened again when it throws `.invalidated` before its first byte.
   private static let mostRetries = 3
+  /// After this time it is not opened again, so that the uploader can say that it waits.
+  private let patience: Duration
   /// The bytes to read ahead. A source may keep this many for a reader that begins anew: see `DeliveredSource`.
   private static let ahead = 16 << 10
 
@@ -16,7 +18,10 @@ final class BegunSource: BlobSource, @unchecked Sendable {
   private let lock = NSLock()
   private var begun: BegunReader?
 
-  init(_ source: any BlobSource) { self.source = source }
+  init(_ source: any BlobSource, patience: Duration = ReopeningSource.usualPatience) {
+    self.source = source
+    self.patience = patience
+  }
 
   var access: BlobAccess { source.access }
 
@@ -26,12 +31,13 @@ final class BegunSource: BlobSource, @unchecked Sendable {
   /// would be lost if the request could not be sent. Blocks.
   func begin(_ cancel: Cancellation) throws(BlobError) {
     var retries = 0
+    let end = ContinuousClock.now + patience
     while true {
       do throws(BlobError) {
         let reader = try BegunReader(source, cancel)
         if access == .random { try reader.readAhead(Self.ahead) }
         return lock.withLock { begun = reader }
-      } catch  where error.code == .invalidated && retries < Self.mostRetries {
+      } catch  where error.code == .invalidated && retries < Self.mostRetries && .now < end {
         retries += 1
       }
     }
@@ -101,13 +107,15 @@ private final class BegunReader: BlobReader {
   }
 
   private func readSource(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    try cancel.whileWaiting(wakeUp: { [stop] in stop.cancel() }) { () throws(BlobError) in
-      try reader.readChecked(into: buffer)
-    }
+    try whileWaiting { () throws(BlobError) in try reader.readChecked(into: buffer) }
+  }
+
+  private func whileWaiting<Result>(_ body: () throws(BlobError) -> Result) throws(BlobError) -> Result {
+    try cancel.whileWaiting(wakeUp: { [stop] in stop.cancel() }, body)
   }
 
   /// Bytes of the region may have been read ahead.
   func fileRegion() -> FileRegion? { nil }
 
-  func finish() throws(BlobError) { try reader.finish() }
+  func finish() throws(BlobError) { try whileWaiting { () throws(BlobError) in try reader.finish() } }
 }

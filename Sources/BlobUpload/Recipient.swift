@@ -30,8 +30,10 @@ struct Recipient: Sendable {
     // A form contains the file's own name, wherever it is posted to.
     self.init(
       digest, atOwnURL: decides == nil ? Self.digest(of: words.map(\.utf8)) : digest,
-      account: account.flatMap { Self.digest(of: ["account \($0)".utf8]) } ?? Self.account(of: headers))
+      account: account.flatMap { Self.digest(ofAccount: $0) } ?? Self.account(of: headers))
   }
+
+  static func digest(ofAccount account: String) -> String? { digest(of: ["account \(account)".utf8]) }
 
   fileprivate static func account(of headers: HTTPHeaders) -> String {
     headers.user.flatMap { digest(of: [Array("user ".utf8) + $0]) } ?? ""

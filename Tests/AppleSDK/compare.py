@@ -7,7 +7,8 @@ PyObjC knows the values of enumerations, the methods that take blocks or have Bo
 methods of protocols with the types of their arguments. What differs is an error, and so is a method that PyObjC must know and
 does not. Of properties it knows the getters and setters of Booleans, and the setters of blocks. Of other methods and properties
 the metadata says nothing. They must be in documented.txt, methods with the encodings of their result and arguments, properties
-with their type and attributes, so that a change by mistake is noticed. The script also checks that it finds wrong declarations.
+with their type and attributes, so that a change by mistake is noticed. PyObjC knows nothing of availability either: each AVAIL
+of a header must be in documented.txt, and each one there in its header. The script also checks that it finds wrong declarations.
 """
 
 import ast
@@ -205,6 +206,30 @@ def differences(method, facts, named):
     return selector, found, compared
 
 
+def availabilities(framework, header):
+    """What each AVAIL of a header is about, as documented.txt has it."""
+    found, owner = set(), ""
+    lines = uncommented(header).splitlines()
+    for number, line in enumerate(lines):
+        if match := re.search(r"@(?:interface|protocol) (\w+)(?!\w|.*(?:;|@end))", line):
+            owner = match[1]
+        if line.startswith("@end"):
+            owner = ""
+        if line.lstrip().startswith("#"):
+            continue
+        for mark in re.finditer(r"AVAIL\([^)]*\)", line):
+            before = line[:mark.start()]
+            if re.match(r"\s*=", line[mark.end():]):
+                subject = re.findall(r"\w+", before)[-1]
+            elif without_attributes(before).strip():
+                subject = " ".join((before if before.startswith("}") else without_attributes(before)).split())
+            else:
+                # It stands before the interface to which it belongs.
+                subject = next(match[0] for line in lines[number:] if (match := re.match(r"@\w+ \w+", line)))
+            found.add(" ".join([mark[0].replace(" ", ""), framework, owner, subject]).replace("  ", " "))
+    return found
+
+
 def named_types(header):
     """The encodings of the enumerations and of the names for strings."""
     strings = {name: "@" for name in re.findall(r"typedef NSString \*(\w+)", header)}
@@ -291,9 +316,13 @@ def errors(framework, header, metadata_folder):
     documented = set(DOCUMENTED.read_text().splitlines())
     comparison.errors += [f"{declared} is neither known to PyObjC nor in documented.txt" for declared in comparison.unknown
                           if declared not in documented]
+    here = availabilities(framework, header)
+    there = {line for line in documented if line.startswith("AVAIL") and line.split()[1] == framework}
+    comparison.errors += [f"{declared} is not in documented.txt" for declared in sorted(here - there)]
+    comparison.errors += [f"{declared} is in documented.txt only" for declared in sorted(there - here)]
     return comparison.errors, (
         f"PyObjC confirms {comparison.values} values, {comparison.methods} methods, {comparison.types} of their types and "
-        f"{comparison.booleans} Boolean properties of {framework}; it has no metadata of {len(comparison.unknown)} methods and properties, which documented.txt lists")
+        f"{comparison.booleans} Boolean properties of {framework}; it has no metadata of {len(comparison.unknown)} methods and properties, which documented.txt lists, as it does {len(here)} availabilities")
 
 
 # Wrong declarations, each of which must be an error.
@@ -321,6 +350,9 @@ WRONG = [
     ("Photos", "originalFilename", "originalFileName"),
     ("Photos", "(nonatomic, copy, nullable) void (^progressHandler)", "(nonatomic, copy) void (^progressHandler)"),
     ("Photos", "getter=isNetworkAccessAllowed", "getter=networkAccessAllowed"),
+    ("Photos", "*error AVAIL(27.0,26.4)", "*error"),
+    ("Photos", "PHAssetResourceUploadJobActionProcess AVAIL(27.0,26.5)", "PHAssetResourceUploadJobActionProcess AVAIL(27.0,26.1)"),
+    ("Foundation", "*earliestBeginDate AVAIL(10.13,11.0)", "*earliestBeginDate AVAIL(10.12,10.0)"),
 ]
 
 

@@ -217,8 +217,8 @@ struct KilledLedger: PhotoJobLedger {
   let journal: Journal
   let kills: KillSwitch
 
-  func job(at url: String) async throws(JournalError) -> JournalJob? {
-    try await call { () throws(JournalError) in try await journal.job(at: url) }
+  func job(at url: String, account: String?) async throws(JournalError) -> JournalJob? {
+    try await call { () throws(JournalError) in try await journal.job(at: url, account: account) }
   }
   func keep(_ job: JournalJob) async throws(JournalError) {
     try await call { () throws(JournalError) in try await journal.keep(job) }

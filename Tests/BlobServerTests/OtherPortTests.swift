@@ -5,6 +5,23 @@ import TestSupport
 import Testing
 
 struct OtherPortTests {
+  /// A server whose files may have so many bytes together, and how many of its notices contain `words`.
+  private func limitedServer(maxTotal: Int64, counting words: String) throws -> (TestServer, () -> Int) {
+    let lines = Mutex<[String]>([])
+    let server = try TestServer { options in
+      options.maxTotal = maxTotal
+      options.allowsDelete = true
+      options.notice = { line in lines.withLock { $0.append(line) } }
+    }
+    return (server, { lines.withLock { $0.count { $0.contains(words) } } })
+  }
+
+  /// The server looks once a second.
+  private func waitForALook() throws {
+    let end = ContinuousClock.now + .milliseconds(2500)
+    #expect(try eventually { ContinuousClock.now > end })
+  }
+
   @Test func theNextFreePortIsTaken() throws {
     let first = try TestServer()
     let port = first.server.port
@@ -32,24 +49,16 @@ struct OtherPortTests {
 
   /// A disk has room, and only the limit is reached: uploads wait long before the last byte of it.
   @Test func anUploadThatTheLimitHoldsUpIsSaid() throws {
-    let lines = Mutex<[String]>([])
-    let server = try TestServer { options in
-      options.maxTotal = 50 << 20
-      options.allowsDelete = true
-      options.notice = { line in lines.withLock { $0.append(line) } }
-    }
-    func count() -> Int { lines.withLock { $0.count { $0.contains("all files together may have") } } }
+    let (server, count) = try limitedServer(maxTotal: 50 << 20, counting: "all files together may have")
     #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)
     for round in 1...2 {
       for _ in 0..<3 {
         let creation = [tus, ("Upload-Length", "\(40 << 20)"), ("Upload-Metadata", "filename \(base64("b"))")]
         #expect(try server.ask("POST", "/", creation, body: []).status == 507)
       }
-      #expect(try eventually { count() == round }, "\(lines.withLock { $0 })")
+      #expect(try eventually { count() == round })
       #expect(try server.ask("DELETE", "/a").status == 204)
-      // The server looks once a second.
-      let end = ContinuousClock.now + .milliseconds(2500)
-      #expect(try eventually { ContinuousClock.now > end })
+      try waitForALook()
       #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)
       #expect(count() == round)
     }
@@ -57,21 +66,13 @@ struct OtherPortTests {
 
   /// The operator is told once, and again after there was room.
   @Test func theEndOfTheRoomIsSaidOnce() throws {
-    let lines = Mutex<[String]>([])
-    let server = try TestServer { options in
-      options.maxTotal = 20 << 20
-      options.allowsDelete = true
-      options.notice = { line in lines.withLock { $0.append(line) } }
-    }
-    func count() -> Int { lines.withLock { $0.count { $0.contains("no room left") } } }
+    let (server, count) = try limitedServer(maxTotal: 20 << 20, counting: "no room left")
     for round in 1...2 {
       #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)
       #expect(try eventually { count() == round })
       #expect(try server.ask("PUT", "/b", body: [1]).status == 507)
       #expect(try server.ask("DELETE", "/a").status == 204)
-      // The server looks once a second.
-      let end = ContinuousClock.now + .milliseconds(2500)
-      #expect(try eventually { ContinuousClock.now > end })
+      try waitForALook()
       #expect(count() == round)
     }
   }

@@ -13,6 +13,11 @@ struct FirstByteTests {
   private let transport = URLSessionTransport()
   private let pattern = PatternSource(length: 200_000)
 
+  /// A source of which one kind of call ignores cancellation.
+  private func hanging(at place: GatedSource.Place, _ gate: Gate) -> GatedSource {
+    GatedSource(source: pattern, gate: gate, at: place, endsWhenCancelled: false)
+  }
+
   /// URLSession ends a request of which nothing moves for 60 s.
   @Test(arguments: [FaultySource.Fault.stallOpening, .stall(at: 0)])
   func noRequestWaitsForTheFirstByte(_ fault: FaultySource.Fault) async throws {
@@ -29,11 +34,11 @@ struct FirstByteTests {
 
   @Test func aRequestIsMadeOnceTheFirstByteIsThere() async throws {
     let served = try ServedFolder()
-    let gate = Monitor(false)
+    let gate = Gate()
     let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
-    let source = GatedSource(source: pattern, gate: gate, blocks: .open)
+    let source = hanging(at: .opening, gate)
     let upload = Task { try await transport.send(request, body: BlobSlice(source), Exchange()) }
-    gate.update { $0 = true }
+    gate.open()
     #expect(try await upload.value.isSuccess)
     #expect(served.contents(of: "film") == pattern.bytes(count: 200_000))
   }
@@ -41,10 +46,10 @@ struct FirstByteTests {
   /// An app asks what the server has of one photo while many others are still downloaded.
   @Test func aQuestionWaitsForNoSource() async throws {
     let served = try ServedFolder()
-    let gate = Monitor(false)
+    let gate = Gate()
     let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
     let waiting = (0..<260).map { _ in
-      let source = GatedSource(source: pattern, gate: gate, blocks: .open)
+      let source = hanging(at: .opening, gate)
       return Task { try await transport.send(request, body: BlobSlice(source), Exchange()) }
     }
     try await Task.sleep(for: .milliseconds(500))
@@ -52,22 +57,20 @@ struct FirstByteTests {
     _ = try await transport.send(HTTPRequest("HEAD", served.endpoint), body: nil, Exchange())
     #expect(ContinuousClock.now - begin < .seconds(5))
     for upload in waiting { upload.cancel() }
-    gate.update { $0 = true }
+    gate.open()
     for upload in waiting { _ = await upload.result }
   }
 
   /// A source on a hung disk keeps its thread, and more of them than there are threads must not hold up others.
-  @Test(arguments: GatedSource.Call.allCases)
-  func sourcesThatCannotBeInterruptedHoldUpNoOther(_ call: GatedSource.Call) async throws {
+  @Test(arguments: [GatedSource.Place.info, .opening, .reading])
+  func sourcesThatCannotBeInterruptedHoldUpNoOther(_ place: GatedSource.Place) async throws {
     let served = try ServedFolder()
-    let gate = Monitor(false)
-    defer { gate.update { $0 = true } }
+    let gate = Gate()
+    defer { gate.open() }
     let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
     let hung = (0..<260).map { _ in
-      Task {
-        try await transport.send(
-          request, body: BlobSlice(GatedSource(source: pattern, gate: gate, blocks: call)), Exchange())
-      }
+      let source = hanging(at: place, gate)
+      return Task { try await transport.send(request, body: BlobSlice(source), Exchange()) }
     }
     for upload in hung {
       upload.cancel()
@@ -112,41 +115,4 @@ struct FirstByteTests {
     #expect(try await transport.send(request, body: BlobSlice(source), Exchange()).isSuccess)
     #expect(source.openings == 1)
   }
-}
-
-/// A source one call of which ignores cancellation, and returns once its gate is open.
-struct GatedSource: BlobSource {
-  enum Call: CaseIterable { case info, open, read }
-  let source: PatternSource
-  let gate: Monitor<Bool>
-  let blocks: Call
-
-  var access: BlobAccess { source.access }
-
-  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
-    wait(at: .info)
-    return try source.info(cancel)
-  }
-
-  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    wait(at: .open)
-    return GatedReader(try source.open(at: offset, Cancellation()), self)
-  }
-
-  fileprivate func wait(at call: Call) { if call == blocks { gate.wait { $0 ? () : nil } } }
-}
-
-private final class GatedReader: BlobReader {
-  private let reader: any BlobReader
-  private let source: GatedSource
-  var info: BlobInfo { reader.info }
-
-  init(_ reader: any BlobReader, _ source: GatedSource) { (self.reader, self.source) = (reader, source) }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    source.wait(at: .read)
-    return try reader.read(into: buffer)
-  }
-  func fileRegion() -> FileRegion? { nil }
-  func finish() throws(BlobError) { try reader.finish() }
 }

@@ -69,4 +69,18 @@ struct ReopeningSourceTests {
       #expect(faulty.openings == 1)
     }
   }
+
+  /// A photo for which the system gives no sign is lost after half an hour; four such times would be two hours.
+  @Test func itGivesUpWhenOpeningsTakeLong() {
+    let lost = BlobError(.invalidated, "not there yet")
+    let opening = FaultySource(pattern, .failOpening(lost))
+    let error = failure { () throws(BlobError) in try ReopeningSource(opening, patience: .zero).readAll() }
+    #expect(error?.code == .invalidated)
+    #expect(opening.openings == 1)
+    // Nor is it opened again after a read that has failed.
+    let reading = FaultySource(pattern, .invalidate(at: 777, times: .max))
+    let slow = ReopeningSource(reading, patience: .zero)
+    #expect(failure { () throws(BlobError) in try slow.readAll() }?.code == .invalidated)
+    #expect(reading.openings == 1)
+  }
 }

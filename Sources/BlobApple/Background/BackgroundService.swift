@@ -9,6 +9,8 @@ struct BackgroundService: Sendable {
   let wakeUp: WakeUp
   /// Sends requests without a body while the app runs, which is faster than a background task.
   let direct: any Transport
+  /// How long the end of a cancelled task is waited for before another version is sent.
+  var cancelling = Duration.seconds(10)
   /// Copies and compares bodies. A source may block a thread for long.
   let threads = BlockingPool("background", threads: 4, patience: .seconds(10))
 

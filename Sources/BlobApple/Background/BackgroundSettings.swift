@@ -17,6 +17,8 @@ package struct BackgroundSettings: Sendable {
   /// How long events of tasks that ended before this process was there are waited for, unless the system says that all
   /// were delivered.
   package var settling = Duration.seconds(5)
+  /// How long the end of a cancelled request is waited for before another version of its source is sent.
+  package var cancelling = Duration.seconds(10)
   /// The system's completion handler is called after this time at the latest.
   package var handlerLimit = Duration.seconds(20)
   /// The first pause after the server has refused the credentials; later ones are longer.

@@ -5,58 +5,42 @@ import Blobs
 extension BackgroundUploader {
   /// Ends an upload, and deletes what the server has of it and its entry in the journal. Returns once this is done, or
   /// the server does not answer; then the server's part of the upload expires.
-  public func cancel(_ name: BytePath) async throws(UploadError) {
-    let id = try await destinationID()
-    board.cancelWaiting(name)
-    try await remove(name, id)
-  }
+  /// What is added after this call has begun is another upload, and does not wait for the deletion.
+  public func cancel(_ name: BytePath) async throws(UploadError) { try await cancel(named: name) }
 
   /// Ends all uploads to this destination as `cancel` ends one, also those of earlier launches whose sources were not opened,
   /// and versions that wait for the end of an earlier one.
   /// For a user who signs out: call it while the credentials are still valid, since the server does not delete anything without
   /// them. What was uploaded stays, and counts as uploaded.
-  public func cancelAll() async throws(UploadError) {
+  public func cancelAll() async throws(UploadError) { try await cancel(named: nil) }
+
+  /// nil: all.
+  private func cancel(named name: BytePath?) async throws(UploadError) {
     let id = try await destinationID()
-    board.cancelWaiting(nil)
-    try await remove(nil, id)
+    for task in board.cancel(name) { await task.value }
+    try await remove(id, areMany: name == nil) { name == nil || $0.intent.path == name }
   }
 
-  /// Ends the uploads with this name, or all, and deletes what the server and the journal have of them.
-  func remove(_ name: BytePath?, _ id: Int64) async throws(UploadError) {
-    let tasks = board.tasks(named: name)
-    for task in tasks { task.cancel() }
-    for task in tasks { await task.value }
+  /// Deletes what the server, the system and the journal have of uploads that do not run, unless they were added again
+  /// meanwhile. The journal is first: what is added from then on does not wait for the server.
+  func remove(
+    _ id: Int64, areMany: Bool = false, where isMeant: @escaping @Sendable (JournalEntry) -> Bool
+  ) async throws(UploadError) {
+    let tasks = service.registry.pending()
     let direct = Uploader(destination, transport: service.direct)
     var answers = true
     do {
-      for found in try await entries(named: name, id) {
-        guard case .resume(let entry)? = try await claim(found, named: name, id) else { continue }
-        service.discardAll(of: key(of: entry))
+      let entries = try await journal.giveUp(at: id) { [self] in isMeant($0) && !board.isActive(key(of: $0)) }
+      let keys = Set(entries.map { key(of: $0) })
+      for task in tasks where keys.contains(task.upload) { service.discard(task) }
+      for entry in entries {
+        guard let session = entry.session else { continue }
         // A server that does not answer is not waited for once more for each of many uploads.
-        if let session = entry.session, answers { answers = await direct.discard(session) || name != nil }
+        if answers { answers = await direct.discard(session) || !areMany }
         try await journal.remove([entry.id])
       }
-      // An upload that is done may have another version in the journal, which a later launch would upload once its source
-      // can be opened.
-      try await journal.dropAdditions(at: id, path: name)
     } catch {
       throw UploadError(journal: error)
-    }
-  }
-
-  private func entries(named name: BytePath?, _ id: Int64) async throws(JournalError) -> [JournalEntry] {
-    try await journal.unfinished().filter { $0.destinationID == id && (name == nil || $0.intent.path == name) }
-  }
-
-  /// nil: another call has removed the entry meanwhile.
-  private func claim(
-    _ entry: JournalEntry, named name: BytePath?, _ id: Int64
-  ) async throws(JournalError) -> JournalClaim? {
-    do throws(JournalError) {
-      return try await journal.claim(entries: [entry.id]).first
-    } catch {
-      if try await entries(named: name, id).contains(where: { $0.id == entry.id }) { throw error }
-      return nil
     }
   }
 

@@ -89,7 +89,7 @@ extension BackgroundUploader {
       added.version = addition?.version
       added.isAgain = added.version != nil && added.version != intent.validator?.version
       seats.take(1)
-      start(added, key, id)
+      await start(added, key, id)
     }
     // Uploads that the journal no longer has were cancelled, or are done.
     for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }

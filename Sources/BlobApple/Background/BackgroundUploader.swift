@@ -26,10 +26,6 @@ public final class BackgroundUploader: Sendable {
   public static let usualSpool: Int64 = 256 << 20
   /// Uploads that run at once; others wait. Many small files at once keep the system busy while the app is suspended.
   private static let mostAtOnce: Int64 = 32
-  /// How often an upload begins anew in one process because its source was edited meanwhile.
-  private static let mostEdits = 8
-  /// How often renewed credentials end a pause.
-  private static let mostRenewals = 3
 
   /// Identifies the background session.
   public let identifier: String
@@ -60,7 +56,8 @@ public final class BackgroundUploader: Sendable {
     let wakeUp = WakeUp()
     let spool = PieceSpool(settings.spool, bound: settings.spoolBytes, wakeUp, write: settings.write)
     service = BackgroundService(
-      tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: direct)
+      tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: direct,
+      cancelling: settings.cancelling)
     places = SpoolRoom(Self.mostAtOnce, wakeUp)
     seats = SpoolRoom(settings.mostUploads, wakeUp)
     tryToOpen()
@@ -95,27 +92,41 @@ public final class BackgroundUploader: Sendable {
     let item = try await item(added)
     added.version = item.info.validator?.version
     added.label = item.info.validator.map { _ in TaskLabel.version(item.info) }
-    switch board.add(added, to: item.key) {
-    case .same: return
-    case .another: return try await keepAddition(added, item)
-    case .nothing: break
-    }
     let seat = board.waitForSeat(name, item.key)
     defer { board.stopWaiting(seat) }
     do {
+      try await enter(added, item, id, seat)
+    } catch {
+      // `cancel` may have removed the entry meanwhile.
+      if !board.isCancelled(seat) { throw error }
+    }
+    // `cancel` may have come before the entry was in the journal.
+    if board.isCancelled(seat) { try await remove(id) { [self] in key(of: $0) == item.key } }
+  }
+
+  /// Writes the upload into the journal, and starts it once there is a seat.
+  private func enter(_ added: AddedSource, _ item: UploadItem, _ id: Int64, _ seat: Int) async throws(UploadError) {
+    switch await join(added, item.key) {
+    case .same: return
+    case .another: return try await keepAddition(added, item)
+    case .nothing, .ending: break
+    }
+    do {
       // The upload claims its entry when its turn comes, perhaps in a later process.
       for claim in try await journal.claim([item.intent()], destination: id, sends: false) {
+        if case .busy = claim {
+          // Another upload has the entry, for example one of an `Uploader`. A later process uploads this version after it.
+          try await journal.keep(added.addition, of: item.intent())
+        }
         // The first one is that of this upload, and any other that of what it replaces.
-        if let id = claim.ids.first, claim.needsAddition(metadata) {
-          try await journal.keep(metadata.isEmpty ? nil : added.addition, of: id)
+        if let id = claim.ids.first, claim.needsAddition(added.metadata) {
+          try await journal.keep(added.metadata.isEmpty ? nil : added.addition, of: id)
         }
         for id in claim.ids { journal.released(id) }
       }
       try await journal.flush()
     } catch {
-      // `cancel` may have removed the entry meanwhile.
-      if !board.isCancelled(seat) { throw UploadError(journal: error) }
-      return try await remove(name, id)
+      throw UploadError(journal: error)
     }
     // While it waits for the end of another upload, it does not keep the app awake.
     service.wakeUp.enter()
@@ -127,13 +138,7 @@ public final class BackgroundUploader: Sendable {
     } onCancel: {
       reservation.cancel()
     }
-    if hasSeat, board.begins(seat) {
-      if start(added, item.key, id) == .another { try await keepAddition(added, item) }
-    } else if hasSeat {
-      seats.release(1)
-    }
-    // `cancel` may have come before the entry was in the journal, or before the upload was on the board.
-    if board.isCancelled(seat) { try await remove(name, id) }
+    if hasSeat, case .another = await start(added, item.key, id, seat: seat) { try await keepAddition(added, item) }
   }
 
   /// The state of every upload from now on: at first of those that are running, then each change. Of the changes that were
@@ -167,21 +172,36 @@ public final class BackgroundUploader: Sendable {
 
   // MARK: One upload
 
-  /// Holds a seat, which is given back at the end. If the upload runs already, adds the source to it; returns what it found.
-  @discardableResult
-  func start(_ added: AddedSource, _ key: String, _ id: Int64) -> UploadBoard.Present {
-    while !begin(added, key, id) {
+  /// Adds the source to the upload that runs already. Waits for the end of one that was cancelled.
+  private func join(_ added: AddedSource, _ key: String) async -> UploadBoard.Present {
+    while true {
       let present = board.add(added, to: key)
-      if present == .nothing { continue }
-      seats.release(1)
-      return present
+      guard case .ending(let upload) = present else { return present }
+      await upload.value
     }
-    return .nothing
   }
 
-  /// Returns false, and does nothing, if the upload runs already.
-  private func begin(_ added: AddedSource, _ key: String, _ id: Int64) -> Bool {
-    board.start(key, BackgroundUpload(added.name)) {
+  /// Starts an upload that has room among `seats`, which it gives back at its end. If it runs already, adds the source to it;
+  /// returns what it found. `seat`: the upload does not begin if that was cancelled or replaced.
+  @discardableResult
+  func start(_ added: AddedSource, _ key: String, _ id: Int64, seat: Int? = nil) async -> UploadBoard.Present {
+    while true {
+      switch begin(added, key, id, seat) {
+      case .began: return .nothing
+      case .isGivenUp:
+        seats.release(1)
+        return .nothing
+      case .runsAlready:
+        let present = await join(added, key)
+        if case .nothing = present { continue }
+        seats.release(1)
+        return present
+      }
+    }
+  }
+
+  private func begin(_ added: AddedSource, _ key: String, _ id: Int64, _ seat: Int?) -> UploadBoard.Beginning {
+    board.start(key, BackgroundUpload(added.name), seat: seat) {
       service.wakeUp.enter()
       service.registry.start(key)
       // An upload with pieces in the spool must not wait for those that wait for room there.
@@ -206,78 +226,5 @@ public final class BackgroundUploader: Sendable {
         service.wakeUp.leave()
       }
     }
-  }
-
-  /// Uploads a source, anew if it is edited meanwhile, and again after a pause while the server refuses the credentials.
-  /// `added` becomes the last one whose upload was begun.
-  private func turns(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
-    var (edits, refusals, renewals) = (0, 0, 0)
-    while true {
-      let end = await upload(&added, key, id)
-      if end.saysChanged, edits < Self.mostEdits {
-        // The next turn uploads the present version. Pieces of the old one are of no use.
-        edits += 1
-        service.discardAll(of: key)
-        board.change(key) { $0.state = .uploading }
-      } else if case .failed(let error) = end, error.asksForCredentials {
-        let pause = settings.refusalPause(after: refusals)
-        refusals += 1
-        board.change(key) { $0.state = .waiting(error, pause) }
-        // New credentials that are refused all the same may be refused for ever.
-        switch await pauseEnd(key, within: pause, asking: renewals < Self.mostRenewals) {
-        case .renewed: renewals += 1
-        case .ended: (refusals, renewals) = (0, 0)
-        case .over: break
-        }
-        if Task.isCancelled { return .cancelled }
-        board.change(key) { $0.state = .uploading }
-      } else {
-        return end
-      }
-    }
-  }
-
-  private func upload(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
-    do throws(UploadError) {
-      let item = try await newestItem(&added, key)
-      board.change(key) { $0.length = item.info.length }
-      let clock = DeferringClock(longestPause: settings.longestPause)
-      let transport = PieceTransport(
-        service, upload: key, version: TaskLabel.version(item.info), pieceBytes: settings.pieceBytes, clock: clock
-      ) { [board] offset in
-        board.change(key) { upload in (upload.sent, upload.state) = (offset, .uploading) }
-      }
-      var uploader = Uploader(
-        destination, transport: transport, journal: journal, retry: settings.retry, partSize: settings.pieceBytes)
-      uploader.partsAtOnce = 1
-      uploader.clock = clock
-      uploader.inFlight = transport
-      uploader.retrying = { [board] error, delay in board.change(key) { $0.state = .waiting(error, delay) } }
-      var queue = UploadQueue(uploader, journal: journal, destinationID: id)
-      queue.keepsRefusedOpen = true
-      return .finished(try await queue.upload(item) { [board] progress in board.follow(key, progress) })
-    } catch {
-      return error.side == .cancelled ? .cancelled : .failed(error)
-    }
-  }
-
-  /// Takes the source that was added last: the earlier version of a file or photo that has changed cannot be read any more.
-  private func newestItem(_ added: inout AddedSource, _ key: String) async throws(UploadError) -> UploadItem {
-    while true {
-      let item = try await item(added)
-      guard let next = board.sends(TaskLabel.version(item.info), key) else { return item }
-      added = next
-      added.isAgain = true
-    }
-  }
-
-  private func item(_ added: AddedSource) async throws(UploadError) -> UploadItem {
-    let source = added.source
-    let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
-    var target = destination.target(
-      added.name, length: info.length, contentType: added.contentType, overwrite: settings.overwrite)
-    target.modified = info.modified
-    target.metadata = added.metadata
-    return UploadItem(source: source, info: info, identity: added.identity, target: target)
   }
 }

@@ -42,6 +42,10 @@ final class PieceTransport: Transport {
     let delay = clock.takeDelay()
     let label = TaskLabel(upload: upload, version: version, request, body: body)
     if let response = try await adopt(label, request, body, on) { return response }
+    if label.kind != .question {
+      await service.registry.endOfCancelled(upload, otherThan: version, within: service.cancelling)
+      if Task.isCancelled { throw cancelled(request) }
+    }
     var request = request
     if let prepare = on.prepare { request = try await prepared(request, prepare) }
     if let body { return try await sendPiece(label, request, body, after: delay, on) }

@@ -12,8 +12,22 @@ final class TaskRegistry: BackgroundTaskReceiver {
     var waiter: CheckedContinuation<BackgroundTaskEnd?, Never>?
     var progress: (@Sendable (Int64) -> Void)?
   }
+  /// Waits for the end of the tasks that were cancelled and send another version.
+  private struct CancelledWaiter {
+    var upload: String
+    var version: String
+    var stream: AsyncStream<Void>.Continuation
+
+    func waits(for label: TaskLabel) -> Bool {
+      label.kind != .question && label.upload == upload && label.version != version
+    }
+  }
   private struct State {
     var entries: [String: Entry] = [:]
+    /// Tasks that were cancelled, and that the system has not ended yet.
+    var cancelled: [String: TaskLabel] = [:]
+    var cancelledWaiters: [UInt64: CancelledWaiter] = [:]
+    var last: UInt64 = 0
     /// Uploads that use the outcomes of their tasks.
     var running: Set<String> = []
     /// The uploads that go on by themselves are among `running`; what other tasks have to tell is of no use.
@@ -29,7 +43,9 @@ final class TaskRegistry: BackgroundTaskReceiver {
 
     mutating func remove(_ label: TaskLabel) -> Entry? {
       if mayLearnOfTasks { removed.insert(label.text) }
-      return entries.removeValue(forKey: label.text)
+      let entry = entries.removeValue(forKey: label.text)
+      if let entry, entry.isRunning, entry.end == nil { cancelled[label.text] = label }
+      return entry
     }
 
     /// Whether nobody waits for the outcome, or will.
@@ -92,9 +108,36 @@ final class TaskRegistry: BackgroundTaskReceiver {
     state.withLock { $0.entries[label.text]?.progress = progress }
   }
 
-  /// The tasks of an upload, in no particular order.
-  func pending(_ upload: String) -> [TaskLabel] {
-    state.withLock { $0.entries.values.map(\.label).filter { $0.upload == upload } }
+  /// The tasks of an upload, in no particular order; nil: of all.
+  func pending(_ upload: String? = nil) -> [TaskLabel] {
+    state.withLock { $0.entries.values.map(\.label).filter { upload == nil || $0.upload == upload } }
+  }
+
+  /// Waits until the system has ended the tasks of other versions of an upload that were cancelled: a server that gets two
+  /// versions at the same time may store the earlier one last. Gives up after `limit`.
+  func endOfCancelled(_ upload: String, otherThan version: String, within limit: Duration) async {
+    let (stream, continuation) = AsyncStream<Void>.makeStream()
+    let waiter = CancelledWaiter(upload: upload, version: version, stream: continuation)
+    let number = state.withLock { state -> UInt64? in
+      guard state.cancelled.values.contains(where: waiter.waits) else { return nil }
+      state.last += 1
+      state.cancelledWaiters[state.last] = waiter
+      return state.last
+    }
+    guard let number else { return }
+    // Unstructured, because it ends the loop below.
+    let timer = Task {
+      // A sleep that is cancelled has ended.
+      try? await Task.sleep(for: limit)
+      continuation.finish()
+    }
+    for await _ in stream {}
+    timer.cancel()
+    state.withLock { state in
+      state.cancelledWaiters[number] = nil
+      // Nobody waits again for a task that the system does not end.
+      if !Task.isCancelled { state.cancelled = state.cancelled.filter { !waiter.waits(for: $0.value) } }
+    }
   }
 
   /// The uploads that have tasks.
@@ -158,6 +201,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
   func sent(_ label: String, total: Int64) { state.withLock { $0.entries[label]?.progress }?(total) }
 
   func ended(_ text: String, _ end: BackgroundTaskEnd) {
+    noteEndOfCancelled(text)
     let (waiter, unused) = state.withLock { state -> (CheckedContinuation<BackgroundTaskEnd?, Never>?, TaskLabel?) in
       var entry: Entry
       if let known = state.entries[text] {
@@ -174,6 +218,16 @@ final class TaskRegistry: BackgroundTaskReceiver {
     }
     if let unused { spool.remove(unused) }
     resume(waiter, returning: end)
+  }
+
+  private func noteEndOfCancelled(_ text: String) {
+    let over = state.withLock { state -> [CancelledWaiter] in
+      guard let label = state.cancelled.removeValue(forKey: text) else { return [] }
+      return state.cancelledWaiters.values.filter { waiter in
+        waiter.waits(for: label) && !state.cancelled.values.contains(where: waiter.waits)
+      }
+    }
+    for waiter in over { waiter.stream.finish() }
   }
 
   func deliveredAll() {

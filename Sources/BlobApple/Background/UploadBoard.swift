@@ -8,6 +8,8 @@ final class UploadBoard: Sendable {
     var upload: BackgroundUpload
     var progress: UploadProgress?
     var task: Task<Void, Never>?
+    /// It is about to end. What is added from then on is another upload.
+    var isCancelled = false
     /// The version of the source that is being uploaded; nil: it was not looked at yet.
     var version: String?
     /// The last call of `add` since the upload has begun, if it was one of another version.
@@ -36,14 +38,26 @@ final class UploadBoard: Sendable {
 
   var uploads: [BackgroundUpload] { state.withLock { $0.running.values.map(\.upload) } }
 
-  /// Starts an upload under its key. Does nothing, and returns false, if the key is in use.
-  func start(_ key: String, _ upload: BackgroundUpload, _ body: () -> Task<Void, Never>) -> Bool {
+  enum Beginning {
+    case began, runsAlready
+    /// Its seat was cancelled or replaced.
+    case isGivenUp
+  }
+
+  /// Starts an upload under its key, unless the key is in use. It gives up its seat, if it has one.
+  func start(
+    _ key: String, _ upload: BackgroundUpload, seat number: Int? = nil, _ body: () -> Task<Void, Never>
+  ) -> Beginning {
     state.withLock { state in
-      if state.running[key] != nil { return false }
+      if let number {
+        guard let seat = state.seats[number], !seat.isCancelled, !seat.isReplaced else { return .isGivenUp }
+      }
+      if state.running[key] != nil { return .runsAlready }
+      if let number { state.seats[number] = nil }
       state.running[key] = Running(upload: upload)
       state.running[key]?.task = body()
       state.tell(key, upload)
-      return true
+      return .began
     }
   }
 
@@ -54,12 +68,15 @@ final class UploadBoard: Sendable {
     case same
     /// An upload of another version. The added one is uploaded after its end.
     case another
+    /// An upload that was cancelled, and its task.
+    case ending(Task<Void, Never>)
   }
 
   /// Adds a source to the upload that has the key already, and ends its pause.
   func add(_ source: AddedSource, to key: String) -> Present {
     let (present, pause) = state.withLock { state -> (Present, Task<Void, Never>?) in
       guard let running = state.running[key] else { return (.nothing, nil) }
+      if running.isCancelled, let task = running.task { return (.ending(task), nil) }
       guard let label = source.label else { return (.same, running.pause) }
       let isSame = label == running.version
       state.running[key]?.added = isSame ? nil : source
@@ -79,9 +96,32 @@ final class UploadBoard: Sendable {
     }
   }
 
-  /// The tasks of the uploads with this name; nil: of all.
-  func tasks(named name: BytePath?) -> [Task<Void, Never>] {
-    state.withLock { $0.running.values.filter { name == nil || $0.upload.name == name }.compactMap(\.task) }
+  /// Bytes of the upload that the server has confirmed.
+  func acknowledged(_ key: String) -> Int64 { state.withLock { $0.running[key]?.progress?.acknowledged ?? 0 } }
+
+  // MARK: Cancelling
+
+  /// Cancels the uploads with this name, also those that have not begun; nil: all. Those that are added later are not
+  /// affected. Returns the tasks that are about to end.
+  func cancel(_ name: BytePath?) -> [Task<Void, Never>] {
+    let (tasks, reservations) = state.withLock { state in
+      let keys = state.running.filter { name == nil || $0.value.upload.name == name }.map(\.key)
+      for key in keys { state.running[key]?.isCancelled = true }
+      let numbers = state.seats.filter { name == nil || $0.value.name == name }.map(\.key)
+      for number in numbers { state.seats[number]?.isCancelled = true }
+      return (keys.compactMap { state.running[$0]?.task }, numbers.compactMap { state.seats[$0]?.reservation })
+    }
+    for task in tasks { task.cancel() }
+    for reservation in reservations { reservation.cancel() }
+    return tasks
+  }
+
+  /// Whether an upload has this key and was not cancelled, running or waiting for a seat.
+  func isActive(_ key: String) -> Bool {
+    state.withLock { state in
+      state.running[key].map { !$0.isCancelled } ?? false
+        || state.seats.values.contains { $0.key == key && !$0.isCancelled }
+    }
   }
 
   // MARK: Pauses
@@ -117,23 +157,8 @@ final class UploadBoard: Sendable {
     if isCancelled { reservation.cancel() }
   }
 
-  /// Cancels the uploads with this name that have not begun; nil: all of them.
-  func cancelWaiting(_ name: BytePath?) {
-    let reservations = state.withLock { state in
-      let numbers = state.seats.filter { name == nil || $0.value.name == name }.map(\.key)
-      for number in numbers { state.seats[number]?.isCancelled = true }
-      return numbers.compactMap { state.seats[$0]?.reservation }
-    }
-    for reservation in reservations { reservation.cancel() }
-  }
-
   func isCancelled(_ number: Int) -> Bool {
     state.withLock { $0.seats[number]?.isCancelled ?? false }
-  }
-
-  /// Whether an upload that has a seat begins: it was neither cancelled nor replaced.
-  func begins(_ number: Int) -> Bool {
-    state.withLock { $0.seats[number].map { !$0.isCancelled && !$0.isReplaced } ?? false }
   }
 
   func stopWaiting(_ number: Int) { state.withLock { $0.seats[number] = nil } }

@@ -1,4 +1,5 @@
 import BlobHTTP
+import BlobUpload
 
 /// Where the system's background uploader sends photos: a folder of a server that takes the bare bytes of a file, such as
 /// `fullbore serve`, and the requests for it.
@@ -10,6 +11,10 @@ public struct PhotoJobDestination: Sendable {
   /// result, which is then known to be that of this version.
   static let versionField = "Fullbore-Photo-Version"
   static let createdField = "X-OC-MTime"
+  /// A digest of the account, by which the result of a job is known to be that of this account.
+  static let accountField = "Fullbore-Photo-Account"
+  /// A digest of the account; nil: none is known.
+  let account: String?
   private let headers: @Sendable () -> HTTPHeaders
   private let path: @Sendable (_ asset: PhotoAsset, _ name: String) -> String
 
@@ -17,6 +22,8 @@ public struct PhotoJobDestination: Sendable {
   ///   - folder: must begin with the extension's `BackgroundUploadURLBase`, or the system refuses it.
   ///   - method: POST or PUT. With PUT, a photo that was edited replaces the file of its earlier version (`If-Match: *`): if
   ///     that was moved away at the server, it is refused (412) each time. POST stores it anew.
+  ///   - account: the user whose photos are in the folder, as `UploadDestination.account`: what another account has sent does
+  ///     not count as sent for this one. nil: all users count as one.
   ///   - headers: is called for each request, so that a token can be renewed. Its fields go to this folder's origin only.
   ///     The system keeps them with the job until the job is acknowledged.
   ///   - interopVersion: `Upload-Draft-Interop-Version`, for servers that must find it. nil leaves the field to the system,
@@ -25,12 +32,13 @@ public struct PhotoJobDestination: Sendable {
   ///     of two files must differ: where they do not, the second one gets the asset's identifier before it, and a number if
   ///     that is taken as well.
   public init(
-    _ folder: HTTPURL, method: String = "POST", interopVersion: Int? = nil,
+    _ folder: HTTPURL, method: String = "POST", interopVersion: Int? = nil, account: String? = nil,
     headers: @escaping @Sendable () -> HTTPHeaders = { [:] },
     path: (@Sendable (_ asset: PhotoAsset, _ name: String) -> String)? = nil
   ) {
     self.folder = folder.folder.strict.normalized
     self.method = method
+    self.account = JournalJob.digest(ofAccount: account)
     self.path = path ?? { asset, name in PhotoPath.usual(asset.id, name).description }
     self.headers = {
       var all = headers()
@@ -38,6 +46,9 @@ public struct PhotoJobDestination: Sendable {
       return all
     }
   }
+
+  /// Represents the folder and the account in the ledger.
+  var place: String { JournalJob.key(folder.text, account) }
 
   /// The URLs for a file, in the order in which they are tried. One of them is free, unless an asset has 64 files.
   func urls(_ asset: PhotoAsset, _ name: String) -> LazyMapCollection<Range<Int>, HTTPURL> {
@@ -55,6 +66,7 @@ public struct PhotoJobDestination: Sendable {
     var request = HTTPRequest(method, url, headers())
     if replaces { request.headers["If-Match"] = "*" }
     if let created, created > 0 { request.headers[Self.createdField] = String(created) }
+    if let account { request.headers[Self.accountField] = account }
     if let version, !version.isEmpty { request.headers[Self.versionField] = version }
     return request
   }

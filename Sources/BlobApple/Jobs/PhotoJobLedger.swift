@@ -3,7 +3,7 @@ import Blobs
 
 /// The records of jobs that earlier runs have registered. The journal is the one ledger outside tests.
 protocol PhotoJobLedger: Sendable {
-  func job(at url: String) async throws(JournalError) -> JournalJob?
+  func job(at url: String, account: String?) async throws(JournalError) -> JournalJob?
   func keep(_ job: JournalJob) async throws(JournalError)
   func openJobs() async throws(JournalError) -> [JournalJob]
   func waitingJobs() async throws(JournalError) -> [JournalJob]
@@ -28,7 +28,9 @@ actor UnopenedJournal: PhotoJobLedger {
     return opened
   }
 
-  func job(at url: String) async throws(JournalError) -> JournalJob? { try await opened().job(at: url) }
+  func job(at url: String, account: String?) async throws(JournalError) -> JournalJob? {
+    try await opened().job(at: url, account: account)
+  }
   func keep(_ job: JournalJob) async throws(JournalError) { try await opened().keep(job) }
   func openJobs() async throws(JournalError) -> [JournalJob] { try await opened().openJobs() }
   func waitingJobs() async throws(JournalError) -> [JournalJob] { try await opened().waitingJobs() }

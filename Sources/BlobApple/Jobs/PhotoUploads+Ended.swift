@@ -6,8 +6,10 @@ extension PhotoUploads {
   /// Records what has become of a job, and lets the system forget it or retry it. Returns whether the system has no job
   /// for this URL any more.
   func settle(_ job: PhotoJob) async throws(Interruption) -> Bool {
-    let url = Self.key(job)
-    guard var row = try await note({ () throws(JournalError) in try await ledger.job(at: url) }) else {
+    let url = Self.url(job)
+    guard
+      var row = try await note({ () throws(JournalError) in try await ledger.job(at: url, account: job.account) })
+    else {
       // It was registered for another journal. Its room is needed, and what it sent is not known here.
       return job.state == .underWay ? false : try acknowledge(job)
     }
@@ -36,8 +38,9 @@ extension PhotoUploads {
           if row.done == Self.overtaken { row.done = JournalJob.unknownVersion }
           try await keep(row)
         }
-        // A job of an earlier destination keeps its request, so that no credentials of this one go there.
-        let request = HTTPURL(url).flatMap {
+        // A job of an earlier destination, or of another account, keeps its request: no credentials of this one go there.
+        let isOwn = job.account == destination.account
+        let request = (isOwn ? HTTPURL(url) : nil).flatMap {
           destination.request($0, version: row.version, created: job.created, replaces: row.done != nil)
         }
         do throws(PhotoJobError) {

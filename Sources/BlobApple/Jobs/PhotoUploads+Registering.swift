@@ -39,7 +39,7 @@ extension PhotoUploads {
 
   private func isSettled(_ asset: PhotoAsset) async throws(Interruption) -> Bool {
     try await note { () throws(JournalError) in
-      try await ledger.settledVersion(of: asset.id, at: destination.folder.text) == asset.version
+      try await ledger.settledVersion(of: asset.id, at: destination.place) == asset.version
     }
   }
 
@@ -56,7 +56,7 @@ extension PhotoUploads {
       let source = Self.source(asset, resource)
       guard let (url, row) = try await place(asset, item.name, source), !row.isSettled(asset.version) else { continue }
       isSettled = false
-      if row.isOpen || occupied[row.url] != nil { continue }
+      if row.isOpen || occupied[row.key] != nil { continue }
       let hasFailed = row.version == asset.version && row.attempts > 0 && row.error != nil
       let mayBeTried = !hasFailed || row.state != .waiting || isDue(row)
       if !mayBeTried { pass.findsWaiting = true }
@@ -68,7 +68,7 @@ extension PhotoUploads {
     }
     if isSettled {
       try await note { () throws(JournalError) in
-        try await ledger.settle(asset.id, asset.version, at: destination.folder.text)
+        try await ledger.settle(asset.id, asset.version, at: destination.place)
       }
     }
     return true
@@ -88,8 +88,10 @@ extension PhotoUploads {
     _ asset: PhotoAsset, _ name: String, _ source: String
   ) async throws(Interruption) -> (HTTPURL, JournalJob)? {
     for url in destination.urls(asset, name) {
-      let known = try await note { () throws(JournalError) in try await ledger.job(at: url.text) }
-      let row = known ?? JournalJob(url.text, source: source)
+      let known = try await note { () throws(JournalError) in
+        try await ledger.job(at: url.text, account: destination.account)
+      }
+      let row = known ?? JournalJob(url.text, account: destination.account, source: source)
       if row.source == source { return (url, row) }
     }
     return nil

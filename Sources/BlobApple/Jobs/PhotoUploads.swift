@@ -116,7 +116,7 @@ public actor PhotoUploads {
     try await lookAtWaiting()
     try await recover(occupied)
     let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
-    let unlisted = open.count { occupied[$0.url] == nil }
+    let unlisted = open.count { occupied[$0.key] == nil }
     let room = system.limit - occupied.values.reduce(0, +) - unlisted
     let isFilled: Bool
     do throws(Interruption) {
@@ -143,12 +143,14 @@ public actor PhotoUploads {
     }
   }
 
-  static func key(_ job: PhotoJob) -> String { HTTPURL(job.url)?.normalized.text ?? job.url }
+  /// The URL of a job in the ledger.
+  static func url(_ job: PhotoJob) -> String { HTTPURL(job.url)?.normalized.text ?? job.url }
+  static func key(_ job: PhotoJob) -> String { JournalJob.key(url(job), job.account) }
 
   /// Jobs that were registered, and that the system does not have any more, were cancelled or lost.
   private func recover(_ occupied: [String: Int]) async throws(Interruption) {
     let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
-    for var row in open where occupied[row.url] == nil {
+    for var row in open where occupied[row.key] == nil {
       try checkTermination()
       if !system.listsJobsUnderWay, mayBeUnderWay(row) { continue }
       switch row.state {

@@ -3,65 +3,6 @@ import Blobs
 import Foundation
 import Synchronization
 
-/// A gate at which threads wait until it is opened.
-package final class Gate: Sendable {
-  private let state = Monitor((isOpen: false, visitors: 0))
-  private struct Passing {
-    var call: (@Sendable () -> Void)?
-  }
-  private let passing = Monitor(Passing())
-
-  package init() {}
-
-  /// Opens the gate. `passed` is called on each thread that passes the gate.
-  package func open(_ passed: (@Sendable () -> Void)? = nil) {
-    passing.update { $0.call = passed }
-    state.update { $0.isOpen = true }
-  }
-
-  /// Waits until a thread is at the gate; returns false after 30 s.
-  package func awaitVisitor() -> Bool { state.wait(atMost: .seconds(30)) { $0.visitors > 0 ? true : nil } ?? false }
-
-  package func pass(_ cancel: Cancellation) throws(BlobError) {
-    let state = state
-    state.update { $0.visitors += 1 }
-    try cancel.whileWaiting(wakeUp: { state.update { _ in } }) { () throws(BlobError) in
-      try state.wait { state throws(BlobError) -> Void? in
-        try cancel.check("wait at a gate")
-        return state.isOpen ? () : nil
-      }
-    }
-    passing.update { $0.call }?()
-  }
-}
-
-/// A source that waits at a gate before it is opened, or before each read.
-package struct GatedSource: BlobSource {
-  package enum Place: Sendable { case opening, reading }
-  let source: any BlobSource
-  let gate: Gate
-  let place: Place
-
-  package init(source: any BlobSource, gate: Gate, at place: Place) {
-    self.source = source
-    self.gate = gate
-    self.place = place
-  }
-
-  package var access: BlobAccess { source.access }
-  package func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
-
-  package func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    if place == .opening { try gate.pass(cancel) }
-    let reader = try source.open(at: offset, cancel)
-    let gate = place == .reading ? gate : nil
-    return WrappedReader(reader) { buffer throws(BlobError) in
-      try gate?.pass(cancel)
-      return try reader.read(into: buffer)
-    }
-  }
-}
-
 /// A source that counts its open readers.
 package struct TrackedSource: BlobSource {
   private let source: any BlobSource

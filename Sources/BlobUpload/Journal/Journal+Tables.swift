@@ -125,14 +125,6 @@ extension Journal {
     }
   }
 
-  /// Removes what uploads to a destination that are done were added with, with this path or all: other versions that were
-  /// added meanwhile are not uploaded any more.
-  package func dropAdditions(at destination: Int64, path: BytePath?) throws(JournalError) {
-    try read { store throws(SQLiteError) in
-      try store.uploads.transaction { () throws(SQLiteError) in try store.metadata.drop(destination, path) }
-    }
-  }
-
   /// Removes what the entry of this source and place was added with, unless that is of another version.
   package func dropAddition(ofVersion version: String, _ intent: JournalIntent) throws(JournalError) {
     try read { store throws(SQLiteError) in
@@ -205,12 +197,12 @@ extension Journal {
 
 // Uploads that the system makes.
 extension Journal {
-  /// nil: nothing is known of this URL.
-  public func job(at url: String) throws(JournalError) -> JournalJob? {
-    try read { store throws(SQLiteError) in try store.jobs.job(at: url) }
+  /// nil: nothing is known of this URL for this account, as in `JournalJob.account`.
+  public func job(at url: String, account: String? = nil) throws(JournalError) -> JournalJob? {
+    try read { store throws(SQLiteError) in try store.jobs.job(JournalJob.key(url, account)) }
   }
 
-  /// Stores the job in place of an earlier one with its URL. Once this has returned, it survives a SIGKILL.
+  /// Stores the job in place of an earlier one with its URL and account. Once this has returned, it survives a SIGKILL.
   public func keep(_ job: JournalJob) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.jobs.keep(job) }
   }
@@ -252,7 +244,7 @@ extension Journal {
   /// reported as failed. Only the app or its user can know whether it is that one.
   public func tryAgain(_ job: JournalJob, replacing: Bool) throws(JournalError) {
     try read { store throws(SQLiteError) in
-      guard var row = try store.jobs.job(at: job.url), row.state == .refused else { return }
+      guard var row = try store.jobs.job(job.key), row.state == .refused else { return }
       (row.state, row.attempts, row.error) = (.idle, 0, nil)
       if replacing, row.done == nil { row.done = JournalJob.unknownVersion }
       try store.jobs.keep(row)

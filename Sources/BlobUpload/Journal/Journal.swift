@@ -68,6 +68,25 @@ public actor Journal {
     try write { store, me throws(SQLiteError) in try store.claims.claim(entries: ids, as: me) }
   }
 
+  /// Gives up the uploads to a destination for which `isMeant` returns true, except those that a live process has claimed: their
+  /// sources can be added anew at once. An entry without a session is removed, one with a session becomes a leftover, which this
+  /// journal has claimed: remove it once the session was deleted at the server. Of an upload that is done, a version that was
+  /// added meanwhile is not uploaded any more. Returns the entries that were not done.
+  package func giveUp(
+    at destination: Int64, where isMeant: @Sendable (JournalEntry) -> Bool
+  ) throws(JournalError) -> [JournalEntry] {
+    try write { store, me throws(SQLiteError) in
+      for id in try store.metadata.dropDone() {
+        guard let entry = try store.uploads.entry(id: id), entry.destinationID == destination, isMeant(entry) else {
+          continue
+        }
+        try store.metadata.keep(nil, of: id)
+      }
+      let entries = try store.uploads.unfinished(after: 0, .max, [destination])
+      return try store.claims.giveUp(entries.filter(isMeant), as: me)
+    }
+  }
+
   /// Removes entries, whoever has claimed them. Claim them first, so that entries of a live process are not removed.
   public func remove(_ ids: [Int64]) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.uploads.remove(ids) }

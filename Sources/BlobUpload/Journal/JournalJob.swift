@@ -1,5 +1,5 @@
 /// An upload that the system makes on behalf of an app, as Apple's background uploader for photo libraries does, and what is
-/// known of it. There is one for each URL.
+/// known of it. There is one for each URL and account.
 public struct JournalJob: Sendable, Hashable {
   /// How far a job is. The numbers are those of the journal's file.
   public enum State: Int64, Sendable {
@@ -18,6 +18,8 @@ public struct JournalJob: Sendable, Hashable {
   }
   /// The URL at which the bytes will be found, without credentials.
   public let url: String
+  /// A digest of the account for which it is uploaded; nil: none is known.
+  public let account: String?
   /// What is sent, in the form of whoever sends it.
   public var source: String
   /// The version that was sent last, whole; nil: none was. `unknownVersion`: one of several was, and not the newest for
@@ -36,10 +38,12 @@ public struct JournalJob: Sendable, Hashable {
 
   /// Creates a job for a URL. `updated` is in seconds since 1970.
   public init(
-    _ url: String, source: String, done: String? = nil, version: String? = nil, state: State = .idle, attempts: Int = 0,
+    _ url: String, account: String? = nil, source: String, done: String? = nil, version: String? = nil,
+    state: State = .idle, attempts: Int = 0,
     error: String? = nil, updated: Int64 = 0
   ) {
     self.url = url
+    self.account = account
     self.source = source
     self.done = done
     self.version = version
@@ -47,6 +51,15 @@ public struct JournalJob: Sendable, Hashable {
     self.attempts = attempts
     self.error = error
     self.updated = updated
+  }
+
+  /// Represents `url` and `account` in the journal. The URL of a file has no fragment, so `#` separates them.
+  package var key: String { Self.key(url, account) }
+  package static func key(_ url: String, _ account: String?) -> String { account.map { "\(url)#\($0)" } ?? url }
+
+  /// The digest of an account's name or number: 32 hexadecimal digits. nil: none is known.
+  package static func digest(ofAccount account: String?) -> String? {
+    account.flatMap { Recipient.digest(ofAccount: $0) }
   }
 
   /// A value of `done` that is no version.

@@ -21,8 +21,7 @@ import Testing
 
   @Test func anotherAccountDoesNotGoOnWithTheUploads() async throws {
     let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     let anna = try phone("anna", server, daemon)
     let first = try await anna.launch()
     try await first.add(source, as: "film.mov")
@@ -63,11 +62,8 @@ import Testing
 
   /// Uploads that run, that wait, and that an earlier launch has left.
   @Test func cancelAllLeavesNothing() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), daemon: daemon) { $0.mostUploads = 4 }
-    let first = try await phone.launch()
+    let (server, phone, first) = try await Phone.holding(Tus()) { $0.mostUploads = 4 }
+    let daemon = phone.daemon
     let names = (0..<3).map { BytePath("early\($0).mov") }
     for name in names { try await first.add(source, as: name) }
     try await eventually { daemon.started.count == 3 }

@@ -15,8 +15,7 @@ import Testing
 
   /// A phone whose system has the only piece of the first version, when the second one is added.
   private func phoneWithBoth(_ server: ServedFolder) async throws -> (Phone, App) {
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000, daemon: daemon) { $0.overwrite = true }
     let app = try await phone.launch()
     try await app.uploader.add(first, as: "a.heic", contentType: "image/heic", metadata: ["kind": "photo"])
@@ -96,8 +95,7 @@ import Testing
   /// read any more.
   @Test func anEditInTheMiddleIsSentWithItsOwnTypeAndMetadata() async throws {
     let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     // Creations without bytes are sent by the app itself.
     let creations = Mutex<[String]>([])
     let direct = FaultyTransport(SocketTransport()) { _, request in
@@ -124,11 +122,8 @@ import Testing
 
   /// 32 uploads run, so that of the photo has not looked at its source when it is edited and added again.
   @Test func anEditBeforeTheBeginIsSentOnceWithItsOwnTypeAndMetadata() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
-    let app = try await phone.launch()
+    let (server, phone, app) = try await Phone.holding(Tus())
+    let daemon = phone.daemon
     for number in 0..<32 as Range<UInt64> {
       try await app.add(PatternSource(length: 1000, seed: number), as: BytePath("\(number).heic"))
     }
@@ -147,14 +142,11 @@ import Testing
 
   /// Both calls of `add` wait for the end of other uploads, and the second one goes on while the first version is sent.
   @Test func itIsSentIfBothHaveWaited() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000, daemon: daemon) {
+    let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) {
       $0.overwrite = true
       $0.mostUploads = 2
     }
-    let app = try await phone.launch()
+    let daemon = phone.daemon
     for number in 0..<2 as Range<UInt64> {
       try await app.add(PatternSource(length: 1000, seed: number), as: BytePath("\(number).heic"))
     }

@@ -50,11 +50,8 @@ import Testing
 
   /// A library of 100,000 photos may be added in a loop.
   @Test func addingWaitsForTheEndOfOthers() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, BackgroundProtocol.tus.uploadProtocol, daemon: daemon) { $0.mostUploads = 3 }
-    let app = try await phone.launch()
+    let (server, phone, app) = try await Phone.holding(BackgroundProtocol.tus.uploadProtocol) { $0.mostUploads = 3 }
+    let daemon = phone.daemon
     let added = Atomic(0)
     let adding = Task { [source] in
       for number in 0..<8 {
@@ -152,11 +149,8 @@ import Testing
 
   /// The system sends nothing for a while, so that the spool gets full: the other uploads wait for room.
   @Test func manyUploadsNeverHaveMoreThanTheBound() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, IETFResumable(), spoolBytes: 20_000, daemon: daemon)
-    let app = try await phone.launch()
+    let (server, phone, app) = try await Phone.holding(IETFResumable(), spoolBytes: 20_000)
+    let daemon = phone.daemon
     let sources = (0..<8).map { PatternSource(length: 12_000, seed: UInt64($0)) }
     for (number, source) in sources.enumerated() { try await app.add(source, as: BytePath("\(number)")) }
     try await eventually { daemon.started.filter { $0.task.length == 5000 }.count == 4 }

@@ -16,8 +16,7 @@ import Testing
   private func phoneWithPiece(
     _ server: ServedFolder, _ uploadProtocol: BackgroundProtocol = .tus, _ source: (any BlobSource)? = nil
   ) async throws -> Phone {
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
     let app = try await phone.launch()
     try await app.add(source ?? self.source, as: "film.mov")
@@ -45,8 +44,7 @@ import Testing
   func theServerIsNotAskedAboutAPieceOfTheSystem(spoolBytes: Int64) async throws {
     let server = try ServedFolder()
     let direct = FaultyTransport(SocketTransport(), [])
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     let phone = try Phone(server.endpoint, Tus(), spoolBytes: spoolBytes, daemon: daemon, direct: direct) { settings in
       settings.settling = .seconds(30)
     }

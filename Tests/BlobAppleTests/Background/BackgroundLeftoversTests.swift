@@ -17,8 +17,7 @@ import Testing
 
   /// A phone whose app was killed while the system had four pieces, which fill the spool.
   private func fullPhone(_ server: ServedFolder) async throws -> Phone {
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
     let app = try await phone.launch()
     for (index, name) in names("old", 4).enumerated() {
@@ -67,12 +66,9 @@ import Testing
 
   /// Uploads that have pieces wait for a place, and those that have a place wait for room.
   @Test func uploadsWithPiecesDoNotWaitForOthers() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
     let direct = SwitchedTransport()
-    let phone = try Phone(server.endpoint, Tus(), daemon: daemon, direct: direct)
-    let first = try await phone.launch()
+    let (server, phone, first) = try await Phone.holding(Tus(), direct: direct)
+    let daemon = phone.daemon
     direct.answers.withLock { $0 = false }
     var sources: [BytePath: any BlobSource] = [:]
     for (index, name) in names("early", 32).enumerated() {
@@ -101,12 +97,9 @@ import Testing
   /// The upload is not running, because its source was not reopened, and the system has a request of it.
   @Test(arguments: BackgroundProtocol.allCases)
   func cancelEndsRequestsOfUploadsThatWereNotReopened(_ uploadProtocol: BackgroundProtocol) async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
+    let (server, phone, first) = try await Phone.holding(uploadProtocol.uploadProtocol)
     let source = PatternSource(length: 10_000, seed: 1)
-    let first = try await phone.launch()
+    let daemon = phone.daemon
     try await first.add(source, as: "film.mov")
     try await eventually { daemon.started.contains { $0.task.length > 0 } }
     first.life.kill()

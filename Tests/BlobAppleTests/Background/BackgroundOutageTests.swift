@@ -51,8 +51,7 @@ import Testing
   @Test(arguments: BackgroundProtocol.allCases)
   func aSourceThatIsLostLaterIsWaitedForWithoutHaste(_ uploadProtocol: BackgroundProtocol) async throws {
     let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     let phone = try phone(server, uploadProtocol, daemon: daemon, defers: true)
     let first = try await phone.launch()
     try await first.add(source, as: "film.mov")
@@ -109,11 +108,8 @@ import Testing
   /// The user ends the app in the app switcher: the system cancels its tasks, and tells the next launch.
   @Test(arguments: BackgroundProtocol.allCases)
   func theLaunchAfterAForcedQuitGoesOn(_ uploadProtocol: BackgroundProtocol) async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
-    let app = try await phone.launch()
+    let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol)
+    let daemon = phone.daemon
     try await app.add(source, as: "film.mov")
     try await eventually { daemon.started.contains { $0.task.length > 0 } }
     app.life.kill()
@@ -128,11 +124,8 @@ import Testing
 
   /// As before the first unlock of the device.
   @Test func aSpoolThatCannotBeReadAtTheLaunchIsReadLater() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
-    let first = try await phone.launch()
+    let (server, phone, first) = try await Phone.holding(Tus())
+    let daemon = phone.daemon
     try await first.add(source, as: "film.mov")
     try await eventually { daemon.started.contains { $0.task.length > 0 } }
     first.life.kill()
@@ -158,11 +151,8 @@ import Testing
 
   /// `add` waits for the end of another upload, and the upload has not begun.
   @Test func anUploadThatWaitsForASeatCanBeCancelled() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), daemon: daemon) { $0.mostUploads = 2 }
-    let app = try await phone.launch()
+    let (server, phone, app) = try await Phone.holding(Tus()) { $0.mostUploads = 2 }
+    let daemon = phone.daemon
     let adding = Task { [source] in
       for number in 1...3 { try await app.add(source, as: BytePath("\(number).mov")) }
     }
@@ -179,11 +169,8 @@ import Testing
 
   /// A cleaner, or an update that moves the app's container, takes the pieces of running tasks away.
   @Test(arguments: [1, 4]) func theBoundHoldsAfterPiecesHaveDisappeared(lost: Int) async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
-    let first = try await phone.launch()
+    let (_, phone, first) = try await Phone.holding(Tus())
+    let daemon = phone.daemon
     for number in 0..<4 {
       try await first.add(PatternSource(length: 70_000, seed: UInt64(number)), as: BytePath("\(number)"))
     }

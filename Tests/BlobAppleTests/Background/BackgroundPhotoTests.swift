@@ -64,11 +64,8 @@ import Testing
   /// A photo that is edited, or made a favourite, while a piece of it waits at the system.
   @Test(arguments: BackgroundProtocol.allCases, [70_000, 4096])
   func anEditedPhotoBeginsAnew(_ uploadProtocol: BackgroundProtocol, length: Int64) async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
-    let app = try await phone.launch()
+    let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol)
+    let daemon = phone.daemon
     let now = PatternSource(length: length, seed: 8, knowsLength: false)
     let photo = EditedPhoto([PatternSource(length: 70_000, seed: 7, knowsLength: false), now])
     async let end = app.end(of: "film.mov")
@@ -87,13 +84,10 @@ import Testing
   func anEditThatIsAddedDuringTheLastPieceIsUploaded(
     _ uploadProtocol: BackgroundProtocol, knowsLength: Bool
   ) async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, spoolBytes: 400_000, daemon: daemon) {
+    let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol, spoolBytes: 400_000) {
       $0.overwrite = true
     }
-    let app = try await phone.launch()
+    let daemon = phone.daemon
     let versions = [7, 8].map { PatternSource(length: 7000, seed: $0, knowsLength: knowsLength) }
     let photo = EditedPhoto(versions)
     async let end = app.end(of: "a.heic")

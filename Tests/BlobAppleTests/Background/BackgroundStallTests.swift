@@ -7,6 +7,11 @@ import Testing
 
 /// Sources that do not answer, and do not fail either.
 @Suite(.timeLimit(.minutes(2))) struct BackgroundStallTests {
+  /// A source of which reading blocks at a byte and does not notice that it was cancelled.
+  private func hanging(_ source: PatternSource, at byte: Int64, _ gate: Gate) -> GatedSource {
+    GatedSource(source: source, gate: gate, at: .reading, from: byte, endsWhenCancelled: false)
+  }
+
   /// Four photos in iCloud whose downloads get nowhere have all threads that read sources, and all room in the spool.
   @Test(arguments: BackgroundProtocol.allCases)
   func photosThatAreNotDeliveredDoNotHoldUpOthers(_ uploadProtocol: BackgroundProtocol) async throws {
@@ -32,11 +37,10 @@ import Testing
 
   /// A resumption reads nothing, and the app may be suspended soon.
   @Test func slowSourcesDoNotHoldUpAResumption() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon(fault: { number, _ in number == 0 ? .breaksResumably(60_000) : nil })
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, IETFResumable(), spoolBytes: 1 << 20, daemon: daemon)
-    let app = try await phone.launch()
+    let (server, phone, app) = try await Phone.holding(
+      IETFResumable(), spoolBytes: 1 << 20,
+      daemon: Daemon(isHeld: true, fault: { number, _ in number == 0 ? .breaksResumably(60_000) : nil }))
+    let daemon = phone.daemon
     let film = PatternSource(length: 70_000, seed: 2)
     async let end = app.end(of: "film.mov")
     try await app.add(film, as: "film.mov")
@@ -52,14 +56,14 @@ import Testing
 
   /// The threads that read the sources of cancelled uploads still have their files.
   @Test func theSpoolKeepsItsBoundWhileCancelledUploadsHang() async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon()
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, Tus(), daemon: daemon)
-    let app = try await phone.launch()
-    let hanging = (0..<4).map { HangingSource(PatternSource(length: 70_000, seed: UInt64($0)), at: 16_000) }
-    for (number, source) in hanging.enumerated() { try await app.add(source, as: BytePath("\(number).mov")) }
-    try await eventually { hanging.allSatisfy { $0.hanging == 1 } }
+    let (server, phone, app) = try await Phone.holding(Tus())
+    let daemon = phone.daemon
+    let gates = (0..<4).map { _ in Gate() }
+    for (number, gate) in gates.enumerated() {
+      let source = hanging(PatternSource(length: 70_000, seed: UInt64(number)), at: 16_000, gate)
+      try await app.add(source, as: BytePath("\(number).mov"))
+    }
+    try await eventually { gates.allSatisfy { $0.visitors == 1 } }
     try await app.uploader.cancelAll()
     let film = PatternSource(length: 70_000, seed: 9)
     let names = (4..<8).map { BytePath("\($0).mov") }
@@ -70,7 +74,7 @@ import Testing
     }
     #expect(phone.largestSpool <= phone.settings.spoolBytes)
     #expect(daemon.started.isEmpty)
-    for source in hanging { source.free() }
+    for gate in gates { gate.open() }
     try await eventually { daemon.started.count == 4 }
     phone.look()
     daemon.isHeld = false
@@ -85,11 +89,14 @@ import Testing
     let phone = try Phone(server.endpoint, Tus())
     let app = try await phone.launch()
     for round in 0..<4 as Range<UInt64> {
-      let hanging = (0..<8).map { HangingSource(PatternSource(length: 6000, seed: round * 8 + $0), at: 5000) }
-      for (number, source) in hanging.enumerated() { try await app.add(source, as: BytePath("\(number).heic")) }
-      try await eventually { hanging.count { $0.hanging == 1 } >= 4 }
+      let gates = (0..<8).map { _ in Gate() }
+      for (number, gate) in gates.enumerated() {
+        let source = hanging(PatternSource(length: 6000, seed: round * 8 + UInt64(number)), at: 5000, gate)
+        try await app.add(source, as: BytePath("\(number).heic"))
+      }
+      try await eventually { gates.count { $0.visitors == 1 } >= 4 }
       try await app.uploader.cancelAll()
-      for source in hanging { source.free() }
+      for gate in gates { gate.open() }
     }
     let film = PatternSource(length: 70_000, seed: 99)
     async let end = app.end(of: "film.mov")

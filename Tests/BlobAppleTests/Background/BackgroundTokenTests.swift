@@ -92,6 +92,41 @@ import Testing
     #expect(names.allSatisfy { server.has($0, source) })
   }
 
+  /// A film takes days, and its token expires every hour.
+  @Test func renewalsAreNotCountedOverPiecesThatArrive() async throws {
+    let server = try ServedFolder()
+    // Every piece is refused at first, so the token is renewed for each.
+    let token = Mutex((number: 0, used: 0))
+    let daemon = Daemon(fault: { _, task in
+      guard let offset = task.request.headers["Upload-Offset"] else { return nil }
+      let wanted = 1 + (Int(offset) ?? 0) / 16_384
+      let token = task.request.headers["Authorization"]?.split(separator: " ").last.flatMap { Int($0) } ?? 0
+      return token >= wanted ? nil : .answers(401)
+    })
+    let phone = try Phone(
+      server.endpoint, Tus(), spoolBytes: 64 << 10, daemon: daemon,
+      credentials: Phone.Credentials(
+        headers: ["Authorization": "Bearer 0"],
+        rereading: {
+          let number = token.withLock { token in
+            // Credentials are read again more often than they change.
+            token.used += 1
+            token.number = token.used / 2
+            return token.number
+          }
+          return ["Authorization": "Bearer \(number)"]
+        })
+    ) { settings in
+      settings.firstRefusalPause = .seconds(3600)
+      settings.renewalInterval = .milliseconds(5)
+    }
+    let app = try await phone.launch()
+    let film = PatternSource(length: 16_384 * 8, seed: 5)
+    try await app.add(film, as: "film.mov")
+    try await eventually { app.uploader.uploads.isEmpty }
+    #expect(server.has("film.mov", film))
+  }
+
   /// The user has signed in again, and does not wait for the end of a pause.
   @Test(arguments: [true, false]) func aPauseEndsWhenTheAppAsksForIt(byAdding: Bool) async throws {
     let server = try ServedFolder()
@@ -117,11 +152,10 @@ import Testing
   /// The system has a request with the token of an earlier launch.
   @Test(arguments: BackgroundProtocol.allCases)
   func aRefusalOfAnEarlierLaunchIsNotOneOfThisToken(_ uploadProtocol: BackgroundProtocol) async throws {
-    let server = try ServedFolder()
-    let daemon = Daemon(fault: { number, _ in number == 0 ? .answers(401) : nil })
-    daemon.isHeld = true
-    let phone = try Phone(server.endpoint, uploadProtocol.uploadProtocol, daemon: daemon)
-    let first = try await phone.launch()
+    let (server, phone, first) = try await Phone.holding(
+      uploadProtocol.uploadProtocol,
+      daemon: Daemon(isHeld: true, fault: { number, _ in number == 0 ? .answers(401) : nil }))
+    let daemon = phone.daemon
     try await first.add(source, as: "film.mov")
     try await eventually { daemon.started.count == 1 }
     first.life.kill()

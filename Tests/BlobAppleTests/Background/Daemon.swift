@@ -29,14 +29,20 @@ final class Daemon: Sendable {
     var running: [String: Task<Void, Never>] = [:]
     var undelivered: [(label: String, end: BackgroundTaskEnd)] = []
     var started: [Started] = []
-    var isHeld = false
+    var isHeld: Bool
+    var finishesCancelled = false
+    /// The calls after the ends of the tasks that were cancelled and go on.
+    var cancelled: [String: @Sendable () -> Void] = [:]
   }
-  private let state = Monitor(State())
+  private let state: Monitor<State>
   private let transport = SocketTransport()
   private let fault: @Sendable (Int, BackgroundTask) -> Fault?
 
   /// `fault` gets the number of the task, counted from 0.
-  init(fault: @escaping @Sendable (Int, BackgroundTask) -> Fault? = { _, _ in nil }) { self.fault = fault }
+  init(isHeld: Bool = false, fault: @escaping @Sendable (Int, BackgroundTask) -> Fault? = { _, _ in nil }) {
+    state = Monitor(State(isHeld: isHeld))
+    self.fault = fault
+  }
 
   var started: [Started] { state.update(waking: .none) { $0.started } }
   var isIdle: Bool { state.update(waking: .none) { $0.running.isEmpty } }
@@ -46,6 +52,12 @@ final class Daemon: Sendable {
   var isHeld: Bool {
     get { state.update(waking: .none) { $0.isHeld } }
     set { state.update { $0.isHeld = newValue } }
+  }
+
+  /// Tasks that are cancelled go on, as when the server has got their bodies before the system cancels them.
+  var finishesCancelled: Bool {
+    get { state.update(waking: .none) { $0.finishesCancelled } }
+    set { state.update { $0.finishesCancelled = newValue } }
   }
 
   func connect(_ receiver: any BackgroundTaskReceiver) -> [String] {
@@ -134,7 +146,13 @@ final class Daemon: Sendable {
     return url
   }
 
-  func cancel(_ label: String, _ done: () -> Void = {}) {
+  func cancel(_ label: String, _ done: @escaping @Sendable () -> Void = {}) {
+    let goesOn = state.update { state in
+      guard state.finishesCancelled, state.running[label] != nil else { return false }
+      state.cancelled[label] = done
+      return true
+    }
+    if goesOn { return }
     state.update { $0.running[label] }?.cancel()
     done()
   }
@@ -159,6 +177,7 @@ final class Daemon: Sendable {
           try? await Task.sleep(for: .milliseconds(5))
           end = await send()
         }
+        self.state.update { $0.cancelled.removeValue(forKey: task.label) }?()
         let receiver = self.state.update { state -> (any BackgroundTaskReceiver)? in
           state.running[task.label] = nil
           if state.receiver == nil { state.undelivered.append((task.label, end)) }

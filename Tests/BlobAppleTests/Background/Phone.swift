@@ -19,6 +19,8 @@ final class Phone: Sendable {
   let settings: BackgroundSettings
   /// Sends the requests of the app itself.
   let direct: any Transport
+  /// The server lives as long as its phone.
+  private let server: ServedFolder?
   private let launches = Mutex<UInt64>(0)
   private let largest = Mutex<Int64>(0)
 
@@ -31,7 +33,7 @@ final class Phone: Sendable {
   init(
     _ endpoint: HTTPURL, _ uploadProtocol: any UploadProtocol, spoolBytes: Int64 = 64 << 10, daemon: Daemon = Daemon(),
     direct: any Transport = SocketTransport(), credentials: Credentials = Credentials(), scratch: ScratchFolder? = nil,
-    _ change: (inout BackgroundSettings) -> Void = { _ in }
+    server: ServedFolder? = nil, _ change: (inout BackgroundSettings) -> Void = { _ in }
   ) throws {
     self.daemon = daemon
     self.direct = direct
@@ -39,11 +41,25 @@ final class Phone: Sendable {
     self.endpoint = endpoint
     self.uploadProtocol = uploadProtocol
     self.credentials = credentials
+    self.server = server
     var settings = BackgroundSettings(spool: self.scratch.path.appending("spool"), spoolBytes: spoolBytes)
     settings.retry = RetryPolicy(retries: 6, first: .milliseconds(2), longest: .milliseconds(20))
     settings.settling = .milliseconds(20)
     change(&settings)
     self.settings = settings
+  }
+
+  /// A server, and a phone that runs an app, with a system that sends no task before `isHeld` of its daemon is false.
+  static func holding(
+    _ uploadProtocol: any UploadProtocol, spoolBytes: Int64 = 64 << 10,
+    daemon: Daemon = Daemon(isHeld: true),
+    direct: any Transport = SocketTransport(), _ change: (inout BackgroundSettings) -> Void = { _ in }
+  ) async throws -> (ServedFolder, Phone, App) {
+    let server = try ServedFolder()
+    let phone = try Phone(
+      server.endpoint, uploadProtocol, spoolBytes: spoolBytes, daemon: daemon,
+      direct: direct, server: server, change)
+    return (server, phone, try await phone.launch())
   }
 
   /// A new value, since a killed process does not leave what it knew of the server.

@@ -87,8 +87,7 @@ import Testing
   @Test func anUploadIsOverBeforeTheSystemMaySuspendTheApp() async throws {
     let server = try ServedFolder()
     let source = PatternSource(length: 16_000, seed: 2)
-    let daemon = Daemon()
-    daemon.isHeld = true
+    let daemon = Daemon(isHeld: true)
     let phone = try Phone(server.endpoint, IETFResumable(), daemon: daemon)
     let first = try await phone.launch()
     try await first.add(source, as: "film.mov")

@@ -4,9 +4,10 @@ import BlobSQLite
 struct JobTable {
   let database: Database
 
-  func job(at url: String) throws(SQLiteError) -> JournalJob? {
+  /// `key`: as `JournalJob.key`.
+  func job(_ key: String) throws(SQLiteError) -> JournalJob? {
     let select = try database.statement("SELECT * FROM job WHERE url = ?1")
-    try select.bind(1, url)
+    try select.bind(1, key)
     return try select.first { JournalJob(row: $0) }
   }
 
@@ -17,7 +18,7 @@ struct JobTable {
         INSERT OR REPLACE INTO job(url, source, done, version, state, attempts, error, updated)
         VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
         """)
-      try insert.bind(1, job.url)
+      try insert.bind(1, job.key)
       try insert.bind(2, job.source)
       try insert.bind(3, job.done)
       try insert.bind(4, job.version)
@@ -72,7 +73,7 @@ struct JobTable {
     return jobs
   }
 
-  // Since version 10.
+  // Since version 10. `url` is `JournalJob.key`, and `folder` a URL with the digest of an account in the same way.
   static let schema = """
     CREATE TABLE IF NOT EXISTS job(
       url TEXT PRIMARY KEY, source TEXT NOT NULL, done TEXT, version TEXT, state INTEGER NOT NULL,
@@ -87,8 +88,9 @@ struct JobTable {
 
 extension JournalJob {
   fileprivate init(row: Statement) {
+    let (url, account) = JournalIntent.parts(ofKey: row.text(0) ?? "")
     self.init(
-      row.text(0) ?? "", source: row.text(1) ?? "", done: row.text(2), version: row.text(3),
+      url, account: account, source: row.text(1) ?? "", done: row.text(2), version: row.text(3),
       // A state of a later version means that nothing is to be done here.
       state: State(rawValue: row.int(4)) ?? .refused, attempts: Int(clamping: row.int(5)), error: row.text(6),
       updated: row.int(7))

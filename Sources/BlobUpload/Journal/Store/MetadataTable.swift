@@ -25,18 +25,6 @@ struct MetadataTable {
     try insert.run()
   }
 
-  /// Must be called inside a transaction. `path` nil: any.
-  func drop(_ destination: Int64, _ path: BytePath?) throws(SQLiteError) {
-    let delete = try database.statement(
-      """
-      DELETE FROM metadata WHERE EXISTS (SELECT 1 FROM upload WHERE id = metadata.upload AND destination = ?1 AND state = 2
-      AND (?2 IS NULL OR path = ?2))
-      """)
-    try delete.bind(1, destination)
-    try delete.bind(2, path?.bytes)
-    try delete.run()
-  }
-
   /// Must be called inside a transaction. Nobody needs the addition of an upload that is done, unless it is of a later
   /// version than the one that is done. Returns the ids of those uploads.
   func dropDone() throws(SQLiteError) -> [Int64] {

@@ -86,6 +86,23 @@ final class UploadClaims {
     return claims
   }
 
+  /// Must be called inside a transaction; `me` comes from `register`. As `Journal.giveUp`, for entries that are not done.
+  func giveUp(_ entries: [JournalEntry], as me: Int64) throws(SQLiteError) -> [JournalEntry] {
+    uploads.sent.forgetLookups()
+    let now = currentSeconds()
+    var givenUp: [JournalEntry] = []
+    for entry in entries where entry.owner == nil {
+      if !entry.isLeftover { try uploads.giveUp(entry.id, entry.intent.key) }
+      // An entry without a session is gone.
+      if let left = try uploads.entry(id: entry.id) {
+        givenUp.append(try resume(left, left.intent, left.destinationID, me, now))
+      } else {
+        givenUp.append(entry)
+      }
+    }
+    return givenUp
+  }
+
   private func claim(
     _ entry: JournalEntry, for intent: JournalIntent, _ destination: Int64, again: Bool, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> JournalClaim {

@@ -1,0 +1,95 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+// One upload, from its source to its end.
+extension BackgroundUploader {
+  /// How often an upload begins anew in one process because its source was edited meanwhile.
+  private static let mostEdits = 8
+  /// How often renewed credentials end a pause before bytes have arrived with them.
+  private static let mostRenewals = 3
+
+  /// Uploads a source, anew if it is edited meanwhile, and again after a pause while the server refuses the credentials.
+  /// `added` becomes the last one whose upload was begun.
+  func turns(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
+    var (edits, refusals, renewals) = (0, 0, 0)
+    // The bytes that have arrived before the last refusal.
+    var arrived: Int64 = 0
+    while true {
+      let end = await upload(&added, key, id)
+      if end.saysChanged, edits < Self.mostEdits {
+        // The next turn uploads the present version. Pieces of the old one are of no use.
+        edits += 1
+        arrived = 0
+        service.discardAll(of: key)
+        board.change(key) { $0.state = .uploading }
+      } else if case .failed(let error) = end, error.asksForCredentials {
+        // An upload that takes days outlives many tokens.
+        if case let now = board.acknowledged(key), now > arrived { (arrived, refusals, renewals) = (now, 0, 0) }
+        let pause = settings.refusalPause(after: refusals)
+        refusals += 1
+        board.change(key) { $0.state = .waiting(error, pause) }
+        // New credentials that are refused all the same may be refused for ever.
+        switch await pauseEnd(key, within: pause, asking: renewals < Self.mostRenewals) {
+        case .renewed: renewals += 1
+        case .ended: (refusals, renewals) = (0, 0)
+        case .over: break
+        }
+        if Task.isCancelled { return .cancelled }
+        board.change(key) { $0.state = .uploading }
+      } else {
+        return end
+      }
+    }
+  }
+
+  private func upload(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
+    do throws(UploadError) {
+      let item = try await newestItem(&added, key)
+      board.change(key) { $0.length = item.info.length }
+      let clock = DeferringClock(longestPause: settings.longestPause)
+      let transport = PieceTransport(
+        service, upload: key, version: TaskLabel.version(item.info), pieceBytes: settings.pieceBytes, clock: clock
+      ) { [board] offset in
+        board.change(key) { upload in (upload.sent, upload.state) = (offset, .uploading) }
+      }
+      var uploader = Uploader(
+        destination, transport: transport, journal: journal, retry: settings.retry, partSize: settings.pieceBytes)
+      uploader.partsAtOnce = 1
+      uploader.clock = clock
+      uploader.inFlight = transport
+      uploader.retrying = { [board] error, delay in board.change(key) { $0.state = .waiting(error, delay) } }
+      var queue = UploadQueue(uploader, journal: journal, destinationID: id)
+      queue.keepsRefusedOpen = true
+      // An `Uploader` of this process or another may be sending the same source.
+      queue.waiting = { [board, name = added.name] pid in
+        let pause = Duration.seconds(1)
+        let error = UploadError(.retry(after: pause), .file, "\(name): process \(pid) is sending it just now")
+        board.change(key) { $0.state = .waiting(error, pause) }
+      }
+      return .finished(try await queue.upload(item) { [board] progress in board.follow(key, progress) })
+    } catch {
+      return error.side == .cancelled ? .cancelled : .failed(error)
+    }
+  }
+
+  /// Takes the source that was added last: the earlier version of a file or photo that has changed cannot be read any more.
+  private func newestItem(_ added: inout AddedSource, _ key: String) async throws(UploadError) -> UploadItem {
+    while true {
+      let item = try await item(added)
+      guard let next = board.sends(TaskLabel.version(item.info), key) else { return item }
+      added = next
+      added.isAgain = true
+    }
+  }
+
+  func item(_ added: AddedSource) async throws(UploadError) -> UploadItem {
+    let source = added.source
+    let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
+    var target = destination.target(
+      added.name, length: info.length, contentType: added.contentType, overwrite: settings.overwrite)
+    target.modified = info.modified
+    target.metadata = added.metadata
+    return UploadItem(source: source, info: info, identity: added.identity, target: target)
+  }
+}
