@@ -32,7 +32,7 @@ final class FolderHealth: Sendable {
   init(patience: Duration = .seconds(20)) { self.patience = patience }
 
   /// Returns a line for the operator when the room has come to its end, or no longer suffices for an upload. It is said again
-  /// only after there was room.
+  /// only after there was room, or when less than half of that room is left.
   @discardableResult func note(_ finding: Finding) -> String? {
     state.withLock { state in
       state.checked = .now
@@ -43,7 +43,8 @@ final class FolderHealth: Sendable {
       let wasFull = state.isFull
       if free < Self.little { state.isFull = true }
       if free > 16 * Self.little { state.isFull = false }
-      if let told = state.freeAtRefusal, free > told { state.freeAtRefusal = nil }
+      // An upload that is refused when much less is left is another one than the one that was told of.
+      if let told = state.freeAtRefusal, free > told || free < told / 2 { state.freeAtRefusal = nil }
       if state.isFull {
         return wasFull ? nil : "there is no room left: uploads wait until files are deleted or moved away"
       }

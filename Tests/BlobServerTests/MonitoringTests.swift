@@ -75,6 +75,16 @@ struct MonitoringTests {
     #expect(patient.stall == nil && patient.problem == "gone")
   }
 
+  /// A file that is too large for the room is refused, and others fill it up.
+  @Test func theEndOfTheRoomIsToldAgainOnceMuchLessIsLeft() {
+    let health = FolderHealth()
+    func line(_ free: Int64) -> String? { health.note(FolderHealth.Finding(free: free, refusingLimit: 100 << 20)) }
+    #expect(line(60 << 20) != nil)
+    #expect(line(50 << 20) == nil)
+    #expect(line(20 << 20)?.contains("\(20 << 20) that are left") == true)
+    #expect(line(15 << 20) == nil)
+  }
+
   /// Previews, lists and a disk that does not respond can keep the threads that look up names busy for any time.
   @Test func healthWaitsForNoOtherRequest() throws {
     let isOver = Monitor(false)

@@ -74,7 +74,7 @@ struct SharePageTests {
     #expect(answer["Content-Type"] == "application/json")
     #expect(
       answer.text == #"{"name":"Photos \"2026\"","free":1000000,"maxSize":5000,"receives":true,"lists":true,"#
-        + #""downloads":false,"until":null,"once":false,"maxTotal":1000000}"# + "\n")
+        + #""downloads":false,"left":null,"once":false,"maxTotal":1000000}"# + "\n")
     #expect(try server.ask("PUT", "/x", [token], body: [UInt8](repeating: 1, count: 1000)).status == 201)
     #expect(try server.ask("GET", "/.fullbore-page/about", [token]).text.contains("\"free\":999000,"))
     let disk = try self.server { $0.reading = .nothing }.ask("GET", "/.fullbore-page/about", [token]).text

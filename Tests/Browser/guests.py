@@ -38,6 +38,29 @@ def updates(browser, folder):
             other.errors.clear()
 
 
+def silence(browser, folder):
+    """A phone that is out of reach gets no notice: no rate is shown then. Its clock may be wrong."""
+    film = folder / "film.mov"
+    sparse_film(film, 24 * MiB, 1)
+    with share(folder / "in", "--for", "2h") as server, Link(server.port, bytes_per_second=2 * MiB) as link:
+        context = browser.new_context(**PHONE)
+        context.add_init_script("const now = Date.now; Date.now = () => now() + 3 * 3600e3")
+        with Visit(browser, link.port, context=context) as visit:
+            visit.choose(film)
+            visit.until("#total-rate", "MB/s")
+            link.is_silent = True
+            visit.until("#total-rate", "^Waiting$", 12)
+            link.is_silent = False
+            visit.until("#total-rate", "MB/s", 12)
+            link.is_away = True
+            link.cut_all()
+            visit.until("#notices", "does not answer", 20)
+            link.is_away = False
+            visit.finish(1)
+            visit.errors.clear()
+    require(sha256(film) == sha256(folder / "in/film.mov"), "the film has other bytes")
+
+
 def total(browser, folder):
     """--max-total is not called a full disk, and what was refused does not count as sent."""
     films = [folder / f"{i}.bin" for i in range(3)]

@@ -46,11 +46,11 @@ def share(folder, *options, code=CODE):
 
 
 class Link:
-    """A link to a port of this machine that can be slow, break connections at random, and be away."""
+    """A link to a port of this machine that can be slow, break connections at random, be away, and be silent."""
 
     def __init__(self, target, *, bytes_per_second=None, cut_mean=None, seed=1):
         self.target, self.rate, self.cut_mean, self.random = target, bytes_per_second, cut_mean, random.Random(seed)
-        self.sent, self.cuts, self.open, self.is_away = 0, 0, set(), False
+        self.sent, self.cuts, self.open, self.is_away, self.is_silent = 0, 0, set(), False, False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -85,6 +85,8 @@ class Link:
                         self.cuts += 1
                         break
                     self.sent += len(data)
+                while self.is_silent:
+                    time.sleep(0.05)
                 sink.sendall(data)
         except OSError:
             pass

@@ -60,6 +60,7 @@ import Testing
   @Test func whatIsWrongIsNamedWithWhatToDo() {
     #expect(refusal("--jbos", "3") == "there is no option '--jbos'. Did you mean '--jobs'?")
     #expect(refusal("--ex", "3") == "there is no option '--ex'. Did you mean '--exclude'?")
+    #expect(refusal("--kobz", "3") == "there is no option '--kobz'.")
     #expect(refusal("--zzzzzz") == "there is no option '--zzzzzz'.")
     #expect(refusal("-x")?.contains("'-x'") == true)
     #expect(refusal("--jobs") == "--jobs needs a value: --jobs N")

@@ -47,14 +47,15 @@ enum SharePages {
     return service.onWorker { .reply(Reply(200, json: about(page, service))) }
   }
 
-  /// What the page shows of the server, and what it offers.
+  /// What the page shows of the server, and what it offers. `left`: seconds until it closes, since the clock of a phone may
+  /// be wrong.
   private static func about(_ page: ServerOptions.BrowserPage, _ service: Service) -> String {
     let options = service.options
     func text(_ number: Int64?) -> String { number.map { String($0) } ?? "null" }
     return "{\"name\":\(JSONText.quoted(page.name)),\"free\":\(text(service.store.free)),"
       + "\"maxSize\":\(text(options.maxSize)),\"receives\":\(!options.isReadOnly),"
       + "\"lists\":\(options.reading != .nothing),\"downloads\":\(options.reading == .files),"
-      + "\"until\":\(text(page.end)),\"once\":\(page.endsAfterVisit),"
+      + "\"left\":\(text(page.end.map { max(0, $0 - wallClock() / 1_000_000_000) })),\"once\":\(page.endsAfterVisit),"
       + "\"maxTotal\":\(text(service.store.isBoundByLimit ? options.maxTotal : nil))}"
   }
 

@@ -223,7 +223,7 @@ function over() {
 
 function rate(rest) {
   const perSecond = queue.bytesPerSecond;
-  return perSecond < 1 ? "" : `${size(perSecond)}/s · ${text("left", { time: duration(rest / perSecond) })}`;
+  return perSecond < 1 ? text("waiting") : `${size(perSecond)}/s · ${text("left", { time: duration(rest / perSecond) })}`;
 }
 
 function summary() {

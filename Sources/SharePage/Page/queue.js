@@ -20,8 +20,9 @@ export class Queue extends EventTarget {
   #items = new Map();
   #names = new Names();
   #moved = 0;
-  // Seconds in which files were sent without a pause.
+  // Seconds in which files were sent without a pause, and in which nothing has moved.
   #seconds = 0;
+  #silence = 0;
 
   constructor(context) {
     super();
@@ -233,7 +234,9 @@ export class Queue extends EventTarget {
   #tick() {
     const moved = this.#moved;
     this.#moved = 0;
-    this.#seconds = this.active.size > 0 ? this.#seconds + 1 : 0;
+    this.#silence = moved > 0 ? 0 : this.#silence + 1;
+    // A mean over a gap would count down while nothing moves, and be wrong for long after it.
+    this.#seconds = this.active.size > 0 && this.#silence < 3 ? this.#seconds + 1 : 0;
     // The mean of all seconds at first, so that a slow begin does not count for long.
     const weight = Math.max(0.15, 1 / this.#seconds);
     this.bytesPerSecond = this.#seconds > 0 ? this.bytesPerSecond * (1 - weight) + moved * weight : 0;

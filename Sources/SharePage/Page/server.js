@@ -74,8 +74,11 @@ async function read(url, tag = "") {
   return text ? { ...JSON.parse(text), tag: headers.get("ETag") } : null;
 }
 
-// `name`, `free`, `maxSize`, `maxTotal`, `receives`, `lists`, `until` and `once`.
-export const about = () => read(root + ".fullbore-page/about");
+// `name`, `free`, `maxSize`, `maxTotal`, `receives`, `lists`, `once`, and `until` by the clock of this device, or null.
+export async function about() {
+  const told = await read(root + ".fullbore-page/about");
+  return { ...told, until: told.left === null ? null : Date.now() / 1000 + told.left };
+}
 
 // A part of a list: `entries` and `next`, which is `after` for the next part.
 export const list = (folder, after, tag) => read(folder + (after ? "?after=" + after : ""), tag);

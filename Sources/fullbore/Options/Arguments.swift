@@ -122,7 +122,12 @@ func closest(to word: String, among known: [String]) -> String? {
   if word.isEmpty { return nil }
   let slips = known.map { (name: $0, slips: distance(Array(word.utf8), Array($0.utf8))) }
   let best = slips.min { $0.slips < $1.slips }
-  if let best, best.slips <= 2, best.slips < word.utf8.count { return best.name }
+  // Two slips in a short word lead to a word that was not meant, unless it begins in the same way.
+  if let best, best.slips <= (best.name.first == word.first || word.utf8.count > 5 ? 2 : 1),
+    best.slips < word.utf8.count
+  {
+    return best.name
+  }
   return known.first { $0.hasPrefix(word) }
 }
 
