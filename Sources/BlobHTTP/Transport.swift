@@ -129,8 +129,8 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
   /// No byte of a response arrived before the connection was closed. A server that is overloaded may do so, and a tunnel
   /// or load balancer whose server is away.
   public var isUnanswered: Bool
-  /// The head of a response to the whole request, whose content did not arrive or was not read: the server has done what
-  /// the status says. nil: there was no such response.
+  /// The head of a response that came after the whole request was sent, and whose content did not arrive or was not read:
+  /// the server has done what the status says. nil: there was no such response, or the transport does not tell.
   public var head: HTTPHead?
 
   /// Creates an error, for transports and tests.

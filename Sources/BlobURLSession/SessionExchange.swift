@@ -166,9 +166,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     if let early = earlySuccess(response.head) { return end(.failure(early)) }
     // An error response may arrive before the whole body is sent, after which the connection may break.
     if error == nil || response.status >= 300 { return end(.success(response)) }
-    var failure = TransportError(error!, name)
-    if response.head.status > 0 { failure.head = response.head }
-    end(.failure(failure))
+    end(.failure(TransportError(error!, name)))
   }
 
   /// The error for a premature success response. On Linux `SocketTransport` has already checked this.

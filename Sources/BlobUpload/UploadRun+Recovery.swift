@@ -44,8 +44,8 @@ extension UploadRun {
       if isWhole { await giveUpSession() }
       throw uploader.destination.acquaintance.judge(refusal: error.final)
     }
-    if earlier != nil, let session, error.refusesQuestion {
-      try await beginAnew(insteadOf: session, after: error)
+    if let earlier, earlier.doubted == nil, error.refusesQuestion {
+      try await replaceEarlier(after: error)
       return
     }
     if error.recovery == .giveUp, !isSourceLost {
@@ -73,15 +73,14 @@ extension UploadRun {
     }
   }
 
-  /// Starts a new upload, because the server refuses to tell how much it has of the one of an earlier run. Its data
-  /// there is deleted, if the server does that.
-  private func beginAnew(insteadOf session: UploadSession, after error: UploadError) async throws(UploadError) {
+  /// Starts a new upload, because the server refuses to tell how much it has of the one of an earlier run. The journal
+  /// keeps that one until the server has opened another: a proxy may refuse everything for a while.
+  private func replaceEarlier(after error: UploadError) async throws(UploadError) {
     if source.first > 0, await !source.rewind() {
       throw source.lost("\(error.message); it cannot begin anew", cause: error)
     }
     engine.server.notice("\(error.message): this is about the upload that an earlier run began; it is sent anew")
-    await engine.discard(session, ledger)
-    restart()
+    restart(replaces: true)
     progress.restart()
   }
 
@@ -137,14 +136,17 @@ extension UploadRun {
     if session == nil { progress.restart() }
   }
 
-  func restart() {
+  /// `replaces`: the journal keeps the old upload until there is a new one.
+  func restart(replaces: Bool = false) {
     recovery.restarts += 1
-    ledger?.restarted()
-    settleDoubt()
+    if !replaces {
+      ledger?.restarted()
+      settleDoubt()
+    }
     (session, earlier, traced) = (nil, nil, nil)
     transfer = TransferState()
     planning.numbered = nil
-    tracker.restart()
+    tracker.restart(replaces: replaces)
   }
 
   /// The error if the server needs the bytes from `offset` on, and the source can no longer deliver them.

@@ -59,6 +59,7 @@ final class UploadRun {
       do {
         if var result = try await step() {
           try storedCheck.check(result)
+          tracker.endReplacement()
           let length = length ?? result.length ?? progress.sent
           result.length = length
           uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)

@@ -11,6 +11,8 @@ final class UploadTracker: UploadEvents {
     /// is the maximum over all requests, because bytes of an earlier request may still reach the server.
     var (end, furthest): (Int64, Int64) = (0, 0)
     var record: (@Sendable (Int64, [UInt8]) -> Void)?
+    /// The journal still has the upload of an earlier run, which is replaced by the next one that the server opens.
+    var replaces = false
 
     mutating func note() {
       furthest = max(furthest, end)
@@ -62,8 +64,23 @@ final class UploadTracker: UploadEvents {
     state.withLock { ($0.end, $0.record) = (offset, record) }
   }
 
-  /// Called when the upload no longer exists.
-  func restart() { state.withLock { $0 = State() } }
+  /// Called when the upload no longer exists, or is going to be replaced. `replaces`: the journal keeps it until there is
+  /// another one, since the server may refuse that too.
+  func restart(replaces: Bool = false) {
+    state.withLock { state in
+      state = State()
+      state.replaces = replaces
+    }
+  }
+
+  /// The next upload exists: the replaced one is recorded as one that is to be deleted.
+  func endReplacement() {
+    let replaces = state.withLock { state in
+      defer { state.replaces = false }
+      return state.replaces
+    }
+    if replaces { ledger?.abandoned() }
+  }
 
   // MARK: UploadEvents
 
@@ -71,6 +88,7 @@ final class UploadTracker: UploadEvents {
     var session = session
     if session.partSize == nil { session.partSize = partSize }
     state.withLock { [session] in $0.session = session }
+    endReplacement()
     guard let ledger else { return }
     ledger.opened(session)
     guard notesCreation, let record = ledger.sending(from: 0, key: SentRange.noKey) else { return }

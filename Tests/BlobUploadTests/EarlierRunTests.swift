@@ -104,7 +104,34 @@ import Testing
   {
     let (outcome, methods) = try await runs(name, thenAnswering: status, try await Desk())
     #expect(outcome.sent == 1)
-    #expect(methods.prefix(4) == ["HEAD", "DELETE", "POST", "PATCH"], "\(methods)")
+    #expect(methods == ["HEAD", "POST", "PATCH", "HEAD", "DELETE"], "\(methods)")
+  }
+
+  /// A firewall refuses everything for a while. What the server has of the file is kept.
+  @Test(arguments: names) func oneIsKeptWhileTheServerRefusesANewOne(_ name: String) async throws {
+    let desk = try await Desk()
+    let run = Mutex(1)
+    let script = Script { _, request throws(TransportError) in
+      let run = run.withLock { $0 }
+      switch request.method {
+      case _ where run == 2: return .status(418)
+      case "POST": return .emptyCreation(name)
+      case "PATCH" where run == 1: throw TransportError(.broken, "the connection broke")
+      case "HEAD" where run == 1: return .status(503)
+      case "HEAD": return .holding(40 << 20, of: Self.length, name)
+      default: return .holding(Self.length, of: Self.length, name)
+      }
+    }
+    for number in 1...2 {
+      run.withLock { $0 = number }
+      let queue = desk.queue(script, uploadProtocol(name), partSize: 40 << 20)
+      #expect(try await desk.run(queue, ["a"], length: Self.length).error("a")?.status == (number == 1 ? 503 : 418))
+    }
+    run.withLock { $0 = 3 }
+    let count = script.methods.count
+    let queue = desk.queue(script, uploadProtocol(name), partSize: 60 << 20)
+    #expect(try await desk.run(queue, ["a"], length: Self.length).sent == 1)
+    #expect(Array(script.methods.dropFirst(count)) == ["HEAD", "PATCH"])
   }
 
   @Test(arguments: names) func oneWithWhichTheServerFailsIsNamed(_ name: String) async throws {

@@ -107,6 +107,18 @@ import Testing
     }
   }
 
+  /// The rest of the form is sent after the redirect has come, and says nothing about whether the receiver took it.
+  @Test func anExpectedStatusBeforeTheEndOfTheFormDoesNotCount() async throws {
+    let early = "HTTP/1.1 303 X\r\nLocation: /done\r\nContent-Length: 200\r\n\r\n"
+    let peer = ScriptedPeer(
+      Array(repeating: [.readHead, .read(100_000), .send(early), .pause(500), .discard], count: 3).flatMap { $0 })
+    let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/upload"))
+    let uploader = uploader(FormPost(expectedStatus: 303), to: endpoint, retries: 0, timeout: .seconds(1))
+    await #expect(throws: UploadError.self) {
+      try await uploader.upload(PatternSource(length: 50 << 20), as: "a")
+    }
+  }
+
   @Test func aPageAfterTheFormIsExplained() async throws {
     let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 303 X\r\nLocation: /done\r\nContent-Length: 0\r\n\r\n")])
     let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/upload"))

@@ -65,7 +65,7 @@ extension ConnectionWorker {
     } catch {
       if transfer.job.isStopping { takeArrived(&talk, transfer) }
       var error = error
-      error.head = headThatCounts(talk, transfer)
+      error.head = talk.headThatCounts
       throw error
     }
     if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
@@ -261,6 +261,7 @@ extension ConnectionWorker {
         if isTaken, talk.frame.isInHead, let head = transfer.head.final {
           try checkHasArrived(talk, head, transfer)
           if !talk.frame.begin(head, to: transfer.job.request.method) { throw notHTTP(transfer) }
+          if transfer.isSent, isAnswer(head, talk, transfer) { talk.headThatCounts = head }
         }
       }
       if !isTaken {
@@ -285,12 +286,7 @@ extension ConnectionWorker {
       }
     var error = TransportError(
       .broken, "\(transfer.job.name): \(what), \(transfer.reached)", isUnanswered: transfer.received == 0)
-    error.head = headThatCounts(talk, transfer)
+    error.head = talk.headThatCounts
     return error
-  }
-
-  /// The head of a response that was checked, and came after the whole request was sent.
-  private func headThatCounts(_ talk: HTTP1Exchange, _ transfer: Transfer) -> HTTPHead? {
-    transfer.isSent && !talk.frame.isInHead ? transfer.head.final : nil
   }
 }

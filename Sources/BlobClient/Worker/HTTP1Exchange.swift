@@ -18,6 +18,8 @@ struct HTTP1Exchange {
   /// The last read has filled the inbox.
   var isCrowded = false
   var frame = ResponseFraming()
+  /// The head of the response, if it was checked and came after the whole request was sent.
+  var headThatCounts: HTTPHead?
   var isAnswered = false
   /// The server has closed the connection.
   var hasEnded = false

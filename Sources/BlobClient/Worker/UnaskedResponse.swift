@@ -30,6 +30,13 @@ extension ConnectionWorker {
         + "last of them had arrived there")
   }
 
+  /// Whether a response that has passed `checkHasArrived` is the one to this request, with all its bytes. Before the rest of
+  /// the response has come, a server that responds twice is not found out.
+  func isAnswer(_ head: HTTPHead, _ talk: HTTP1Exchange, _ transfer: Transfer) -> Bool {
+    let hasArrived = 200..<300 ~= head.status || !talk.wire.hasUnacknowledgedRequest
+    return hasArrived && (talk.isFirst || !pool.habits.mixesResponses(transfer.request.url))
+  }
+
   /// Called when a success came before the whole request was sent, or had arrived. If the connection was used before, the
   /// response may belong to an earlier request.
   func noteEarlySuccess(_ talk: HTTP1Exchange, _ transfer: Transfer) {
