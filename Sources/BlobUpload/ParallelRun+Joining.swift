@@ -40,8 +40,8 @@ extension ParallelRun {
         try await checkIsWhole(whole, context)
       }
     } catch {
-      guard case .restart = error.recovery else { throw error }
-      return nil
+      if case .restart = error.recovery { return nil }
+      throw error.refusesQuestion || error.status == 500 ? error.ofEarlierUpload : error
     }
     progress.resume(at: length)
     await forgetParts(besides: whole, context)

@@ -80,7 +80,7 @@ extension UploadError {
   /// Whether the server has refused to say how much it has of an upload, and asking again would not help.
   var refusesQuestion: Bool { recovery == .giveUp && side == .file && status.map { 400..<500 ~= $0 } ?? false }
 
-  /// The final error of an upload whose server fails only when it is asked about it.
+  /// The final error of an upload about which its server tells nothing.
   var ofEarlierUpload: UploadError {
     var error = self
     error.message += " (asked about the upload that an earlier run began)"

@@ -13,6 +13,11 @@ extension UploadError {
 
   private func advice(_ goesOn: Bool) -> String? {
     if let hint = readOnlyHint(for: message) ?? folderHint(for: message) { return hint }
+    if message.hasSuffix(" that an earlier run began)") {
+      return
+        "Run the same command again later. If other files arrive there meanwhile, the server's record of this upload is "
+        + "broken: 'fullbore abort ID --forget', with the ID of 'fullbore status', has it begin anew"
+    }
     if let status, let advice = Self.advice(status, to: message, goesOn: goesOn) { return advice }
     return (cause as? TransportError).flatMap { Self.advice($0, goesOn) }
   }
@@ -42,9 +47,6 @@ extension UploadError {
       "--overwrite replaces that file, which is lost then; to keep both, send this one to another folder or under "
         + "another name, with --name or --layout"
     case 413: "Only the server's owner can raise its limit, or that of a proxy before it"
-    case 500 where message.contains(" that an earlier run began)"):
-      "Run the same command again later. If other files arrive there meanwhile, the server's record of this upload is "
-        + "broken: 'fullbore abort ID --forget', with the ID of 'fullbore status', has it begin anew"
     case 423, 425, 429, 500, 502, 503, 504: "Run the same command again later: \(nextPush(goesOn))"
     case 507: "Make room there, then run the same command again: \(nextPush(goesOn))"
     default: nil
