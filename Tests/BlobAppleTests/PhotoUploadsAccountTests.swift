@@ -33,6 +33,7 @@ struct PhotoUploadsAccountTests {
       let request = try #require(system.state.withLock { $0.jobs.values.first?.request })
       #expect(request.headers["Authorization"] == "Bearer \(account ?? "")")
       #expect(request.headers["If-Match"] == nil)
+      #expect(request.headers["Content-Type"] == "image/heic")
       #expect(request.headers["Fullbore-Photo-Account"]?.utf8.count == (account == nil ? nil : 32))
       system.underWay.forEach(system.succeed)
       #expect(await uploads(account, system, journal).run() == .completed)

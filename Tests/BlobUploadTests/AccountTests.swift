@@ -104,6 +104,16 @@ import Testing
   }
 
   /// The journal is of an earlier version, which did not distinguish users.
+  /// An app that makes the journal's destination itself, as for an `UploadQueue`, is no earlier version.
+  @Test func whatWasSentForNobodyIsNotTheFirstUsers() async throws {
+    let folder = JournalFolder()
+    let journal = try await folder.open()
+    let place = destination(nil)
+    let nobody = try await journal.destinationID(
+      JournalDestination(endpoint: place.endpoint.text, protocolName: place.uploadProtocol.name))
+    #expect(try await journal.destinationID(kept(destination(basic("anna:one")))) != nobody)
+  }
+
   @Test(arguments: [nil, "query"]) func whatAnEarlierVersionHasSentIsTheFirstUsers(_ recipient: String?) async throws {
     for user in [destination(basic("anna:one")), destination("Bearer one")] {
       let folder = JournalFolder()

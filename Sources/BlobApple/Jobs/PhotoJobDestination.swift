@@ -1,5 +1,7 @@
 import BlobHTTP
+import BlobMedia
 import BlobUpload
+import Blobs
 
 /// Where the system's background uploader sends photos: a folder of a server that takes the bare bytes of a file, such as
 /// `fullbore serve`, and the requests for it.
@@ -64,6 +66,8 @@ public struct PhotoJobDestination: Sendable {
   func request(_ url: HTTPURL, version: String? = nil, created: Int64? = nil, replaces: Bool) -> HTTPRequest? {
     guard url.origin == folder.origin, url.path.hasPrefix(folder.path) else { return nil }
     var request = HTTPRequest(method, url, headers())
+    // To a POST without a type, the system adds that of a form.
+    if request.headers["Content-Type"] == nil { request.headers["Content-Type"] = ContentType.of(BytePath(url.lastComponent)) }
     if replaces { request.headers["If-Match"] = "*" }
     if let created, created > 0 { request.headers[Self.createdField] = String(created) }
     if let account { request.headers[Self.accountField] = account }

@@ -46,10 +46,10 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   /// true: every upload is read back and compared; nil, also in journals of earlier versions: it is not.
   package var verifies: Bool?
 
-  /// Creates a destination. The query of `endpoint` is removed, because it may contain secrets. `protocolName`: that of the
-  /// protocol of the uploads.
+  /// Creates a destination of no named user. The query of `endpoint` is removed, because it may contain secrets.
+  /// `protocolName`: that of the protocol of the uploads.
   public init(endpoint: String, protocolName: String, overwrite: Bool = false) {
-    self.init(endpoint: endpoint, protocolName: protocolName, tokenFile: nil, overwrite: overwrite)
+    self.init(endpoint: endpoint, protocolName: protocolName, tokenFile: nil, overwrite: overwrite, account: "")
   }
 
   /// Creates the destination of a command.
