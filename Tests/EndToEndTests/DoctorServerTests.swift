@@ -1,0 +1,179 @@
+import BlobTesting
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+extension EndToEnd {
+  /// `fullbore doctor` with servers themselves: WebDAV, addresses, servers that are absent or hostile.
+  @Suite(.serialized) struct DoctorServerTests {
+    private let scratch = try! Scratch()
+
+    /// The same server with a wrong line, and with the line that the doctor prints.
+    @Test(.needs(.apache)) func webDAVHasNoFindingAndKeepsNoFile() async throws {
+      let folder = Folder(try scratch.folder("received"))
+      let limited = try await DavServer.apache.start(
+        into: folder.path, rules: ["LimitRequestBody 1048576"], in: scratch)
+      let wrong = try await DoctorRun("dav+\(limited.url)/", in: scratch)
+      #expect(wrong.kinds == ["body-limit"] && wrong.end == .exited(1), "\(wrong.text)")
+      #expect(wrong.findings.first?.what.contains("(1,048,576 bytes)") == true, "\(wrong.text)")
+      let lines = wrong.lines("body-limit", for: "Apache")
+      #expect(lines == ["LimitRequestBody 0"])
+      let other = try Scratch()
+      let server = try await DavServer.apache.start(into: try other.folder("received"), rules: lines, in: other)
+      let run = try await DoctorRun("dav+\(server.url)/", in: other)
+      #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
+      #expect(folder.files().isEmpty)
+    }
+
+    /// The proxy is nginx, and the server behind it Apache.
+    @Test(
+      .needs(.nginx, .apache),
+      arguments: [
+        ("limit_except GET PUT DELETE OPTIONS PROPFIND MKCOL { deny all; }", "method"),
+        ("client_max_body_size 5m;", "body-limit"), ("client_body_timeout 1s;", "body-timeout"),
+        ("proxy_set_header Host other.example;", "location"),
+      ])
+    func findsWhatIsWrongBeforeWebDAV(_ line: String, _ kind: String) async throws {
+      let folder = Folder(try scratch.folder("received"))
+      let server = try await DavServer.apache.start(into: folder.path, in: scratch)
+      let port = try #require(URL(string: server.url)?.port)
+      let host = line.contains(" Host ") ? [] : ["proxy_set_header Host $http_host;"]
+      let proxy = try await DoctorFront.nginx.start(behind: port, [line] + host, in: scratch)
+      let run = try await DoctorRun("dav+\(proxy.url)/", ["--yes", "--pause", "3s"], in: scratch)
+      #expect(run.kinds == [kind], "\(line): \(run.text)")
+      #expect(folder.files().isEmpty, "\(line)")
+      let lines = run.lines(kind, for: "nginx")
+      if lines.isEmpty { return }
+      let mended = try await DoctorFront.nginx.start(
+        behind: port, lines + host.filter { !lines.contains($0) }, in: scratch)
+      let again = try await DoctorRun("dav+\(mended.url)/", ["--yes", "--pause", "3s"], in: scratch)
+      #expect(again.kinds.isEmpty && again.end == .exited(0), "\(line), mended by \(lines): \(again.text)")
+    }
+
+    /// Without `--yes`, and with nobody to ask, no request changes anything.
+    @Test func writesNothingWithoutBeingTold() async throws {
+      let server = try await ServeProcess.start(in: scratch, "--log", "-")
+      let run = try await DoctorRun(server.url, [], in: scratch)
+      #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
+      #expect(run.text.contains("no test file was written"))
+      #expect(!server.command.output.contains("POST") && !server.command.output.contains("PUT"))
+    }
+
+    @Test func namesASecondAddressThatDoesNotAnswer() async throws {
+      let server = try await ServeProcess.start(in: scratch, "--host", "media.example")
+      let environment = try Shim.environment(.resolver("media.example", "127.0.0.1 127.0.0.2"), in: scratch)
+      let url = "http://media.example:\(server.port)/"
+      let run = try await DoctorRun(url, ["--yes", "--pause", "1s"], environment: environment, in: scratch)
+      #expect(run.kinds == ["address"] && run.end == .exited(1), "\(run.text)")
+      #expect(run.findings.first?.what.contains("127.0.0.2") == true)
+      let right = try Shim.environment(.resolver("media.example", "127.0.0.1"), in: scratch)
+      let again = try await DoctorRun(url, ["--yes", "--pause", "1s"], environment: right, in: scratch)
+      #expect(again.kinds.isEmpty && again.end == .exited(0), "\(again.text)")
+    }
+
+    @Test func namesAnIPv6AddressThatDoesNotAnswer() async throws {
+      let server = try await ServeProcess.start(in: scratch, "--host", "media.example")
+      let environment = try Shim.environment(.resolver("media.example", "::1 127.0.0.1"), in: scratch)
+      let url = "http://media.example:\(server.port)/"
+      let run = try await DoctorRun(url, ["--yes", "--pause", "1s"], environment: environment, in: scratch)
+      #expect(run.kinds == ["address"] && run.end == .exited(1), "\(run.text)")
+      #expect(run.findings.first?.what.contains("IPv6 address ::1") == true, "\(run.text)")
+    }
+
+    @Test func saysThatNoServerIsThere() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      let run = try await DoctorRun(server.url, in: scratch)
+      #expect(run.end == .exited(3) && run.kinds.isEmpty, "\(run.text)")
+      let environment = try Shim.environment(.resolver("media.example", ""), in: scratch)
+      let unknown = try await DoctorRun("http://media.example/", environment: environment, in: scratch)
+      #expect(unknown.end == .exited(3) && unknown.text.contains("no address is known"), "\(unknown.text)")
+    }
+
+    @Test func asksForCredentials() async throws {
+      let token = scratch.path("token")
+      try "a-token-of-a-test".write(toFile: token, atomically: true, encoding: .utf8)
+      let server = try await ServeProcess.start(in: scratch, "--token-file", token)
+      let run = try await DoctorRun(server.url, in: scratch)
+      #expect(run.kinds == ["refused"] && run.end == .exited(1), "\(run.text)")
+      let known = try await DoctorRun(
+        server.url, ["--yes", "--pause", "1s", "--token-file", token], in: scratch)
+      #expect(known.kinds.isEmpty && known.end == .exited(0), "\(known.text)")
+      #expect(!known.text.contains("a-token-of-a-test"))
+    }
+
+    /// Whatever a server answers, the examination ends within its bounds, and ends by itself.
+    @Test(arguments: HostileServer.allCases) func endsWithHostileServers(_ kind: HostileServer) async throws {
+      let server = try await kind.start(in: scratch)
+      let run = try await DoctorRun(
+        "\(server.url)/", ["--yes", "--pause", "1s", "--timeout", "2s", "--finish-timeout", "2s"], in: scratch)
+      guard case .exited(let status) = run.end else {
+        Issue.record("\(kind): \(run.end) \(run.text)")
+        return
+      }
+      #expect([0, 1, 3].contains(status), "\(kind): \(run.text)")
+      #expect(!run.text.contains("\u{1b}"), "\(kind)")
+    }
+  }
+}
+
+/// A server that misbehaves; each is a few lines of Python.
+enum HostileServer: String, CaseIterable, Sendable {
+  /// Takes connections and says nothing.
+  case silent
+  case closes
+  case notHTTP
+  /// Control characters, sizes beyond all numbers.
+  case strangeFields
+  /// Refuses everything for its size.
+  case refusesAll
+  /// 104 without end.
+  case endlessInterim
+  /// A tus server that says that it has more than it was sent.
+  case lies
+  case redirects
+
+  private var answer: String {
+    switch self {
+    case .silent: "while True: time.sleep(1)"
+    case .closes: "pass"
+    case .notHTTP: "c.sendall(b'\\x00\\xff' * 100000)"
+    case .strangeFields:
+      "c.sendall(b'HTTP/1.1 200 OK\\r\\nServer: \\x1b[31mnginx\\x1b\\r\\nTus-Version: 1.0.0\\r\\nTus-Extension: creation,\\x1b[2J\\r\\n'"
+        + " b'Tus-Max-Size: 99999999999999999999\\r\\nUpload-Limit: max-size=-5, x=()\\r\\nLocation: http://[::1%25x]:99999/\\r\\n'"
+        + " b'Content-Length: 0\\r\\n\\r\\n')"
+    case .refusesAll:
+      "c.sendall(b'HTTP/1.1 %d X\\r\\nTus-Version: 1.0.0\\r\\nTus-Extension: creation\\r\\nContent-Length: 0\\r\\n\\r\\n'"
+        + " % (200 if head.startswith(b'OPTIONS') else 413))"
+    case .endlessInterim:
+      "\n    while True: c.sendall(b'HTTP/1.1 104 X\\r\\nUpload-Draft-Interop-Version: 8\\r\\nUpload-Offset: 5\\r\\n\\r\\n')"
+    case .lies:
+      "c.sendall(b'HTTP/1.1 %d X\\r\\nTus-Version: 1.0.0\\r\\nTus-Resumable: 1.0.0\\r\\nTus-Extension: creation,termination\\r\\n'"
+        + " b'Location: /up\\r\\nUpload-Offset: 9223372036854775807\\r\\nContent-Length: 0\\r\\n\\r\\n'"
+        + " % (201 if head.startswith(b'POST') else 200))"
+    case .redirects: "c.sendall(b'HTTP/1.1 307 X\\r\\nLocation: /a\\r\\nContent-Length: 0\\r\\n\\r\\n')"
+    }
+  }
+
+  func start(in scratch: Scratch) async throws -> PeerServer {
+    let python = try #require(Tool.find("python3"), "python3 is not installed")
+    let program = """
+      import socket, sys, threading, time
+      def serve(c):
+        try:
+          head = b''
+          while b'\\r\\n\\r\\n' not in head:
+            got = c.recv(65536)
+            if not got: return
+            head += got
+          \(answer)
+        except OSError: pass
+        finally: c.close()
+      s = socket.create_server(('127.0.0.1', int(sys.argv[1])), backlog=64)
+      while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+      """
+    return try await PeerServer(python, in: scratch) { port in ["-c", program, "\(port)"] }
+  }
+}
