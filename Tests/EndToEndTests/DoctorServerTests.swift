@@ -27,28 +27,71 @@ extension EndToEnd {
     }
 
     /// The proxy is nginx, and the server behind it Apache.
-    @Test(
-      .needs(.nginx, .apache),
-      arguments: [
-        ("limit_except GET PUT DELETE OPTIONS PROPFIND MKCOL { deny all; }", "method"),
-        ("client_max_body_size 5m;", "body-limit"), ("client_body_timeout 1s;", "body-timeout"),
-        ("proxy_set_header Host other.example;", "location"),
-      ])
-    func findsWhatIsWrongBeforeWebDAV(_ line: String, _ kind: String) async throws {
+    @Test(.needs(.nginx, .apache)) func findsWhatIsWrongBeforeWebDAV() async throws {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (line, kind) in [
+          ("limit_except GET PUT DELETE OPTIONS PROPFIND MKCOL { deny all; }", "method"),
+          ("client_max_body_size 5m;", "body-limit"), ("client_body_timeout 1s;", "body-timeout"),
+          ("", "location"),
+        ] { group.addTask { try await Self.expectBeforeWebDAV(line, kind) } }
+        try await group.waitForAll()
+      }
+    }
+
+    private static func expectBeforeWebDAV(_ line: String, _ kind: String) async throws {
+      let scratch = try Scratch()
       let folder = Folder(try scratch.folder("received"))
-      let server = try await DavServer.apache.start(into: folder.path, in: scratch)
+      let server = try await DavServer.apache.start(into: folder.path, rules: ["LimitRequestBody 0"], in: scratch)
       let port = try #require(URL(string: server.url)?.port)
-      let host = line.contains(" Host ") ? [] : ["proxy_set_header Host $http_host;"]
-      let proxy = try await DoctorFront.nginx.start(behind: port, [line] + host, in: scratch)
-      let run = try await DoctorRun("dav+\(proxy.url)/", ["--yes", "--pause", "3s"], in: scratch)
+      let host = ["proxy_set_header Host $http_host;"]
+      var options = ["--yes", "--pause", kind == "body-timeout" ? "3s" : "1s"]
+      var certificate: TestCertificate?
+      // Then the scheme of a URL in a field is not that of the server.
+      if kind == "location" {
+        let root = try await Authority.root(in: scratch)
+        certificate = try await root.certificate(for: "IP:127.0.0.1", until: Date() + 90 * 86_400, in: scratch)
+        options += ["--cacert", root.certificate.path]
+      }
+      let proxy = try await DoctorFront.nginx.start(
+        behind: port, [line] + host, secure: certificate, in: scratch)
+      let run = try await DoctorRun("dav+\(proxy.url)/", options, in: scratch)
       #expect(run.kinds == [kind], "\(line): \(run.text)")
       #expect(folder.files().isEmpty, "\(line)")
       let lines = run.lines(kind, for: "nginx")
       if lines.isEmpty { return }
       let mended = try await DoctorFront.nginx.start(
-        behind: port, lines + host.filter { !lines.contains($0) }, in: scratch)
-      let again = try await DoctorRun("dav+\(mended.url)/", ["--yes", "--pause", "3s"], in: scratch)
+        behind: port, lines + host.filter { !lines.contains($0) }, secure: certificate, in: scratch)
+      let again = try await DoctorRun("dav+\(mended.url)/", options, in: scratch)
       #expect(again.kinds.isEmpty && again.end == .exited(0), "\(line), mended by \(lines): \(again.text)")
+    }
+
+    /// tusd names uploads by the host and the scheme that it is told.
+    @Test(
+      .needs(.nginx, .openssl), .enabled(if: Tool.find("tusd") != nil, "tusd is not installed"),
+      arguments: [false, true])
+    func namesThatATusServerGivesAreMended(_ isSecure: Bool) async throws {
+      let tusd = try await PeerServer(try #require(Tool.find("tusd")), in: scratch) { port in
+        ["-host", "127.0.0.1", "-port", "\(port)", "-base-path", "/", "-upload-dir", try scratch.folder("tusd")]
+          + (isSecure ? ["-behind-proxy"] : [])
+      }
+      let port = try #require(URL(string: tusd.url)?.port)
+      let root = try await Authority.root(in: scratch)
+      let end = Date() + 90 * 86_400
+      let certificate = try await root.certificate(for: "IP:127.0.0.1", until: end, in: scratch)
+      let options = ["--yes", "--pause", "1s", "--cacert", root.certificate.path]
+      func examine(_ lines: [String]) async throws -> DoctorRun {
+        let proxy = try await DoctorFront.nginx.start(
+          behind: port, lines, secure: isSecure ? certificate : nil, in: scratch)
+        return try await DoctorRun(proxy.url + "/", options, in: scratch)
+      }
+      let run = try await examine([isSecure ? "proxy_set_header Host $http_host;" : "proxy_redirect off;"])
+      #expect(run.kinds == ["location"] && run.end == .exited(1), "\(run.text)")
+      let difference = isSecure ? "the scheme is http instead of https" : "the port is \(port) instead of"
+      #expect(run.findings.first?.what.contains(difference) == true, "\(run.text)")
+      let again = try await examine(run.lines("location", for: "nginx"))
+      #expect(again.kinds.isEmpty && again.end == .exited(0), "\(again.text)")
+      let left = try FileManager.default.contentsOfDirectory(atPath: scratch.path("tusd"))
+      #expect(left.isEmpty, "\(left)")
     }
 
     /// Without `--yes`, and with nobody to ask, no request changes anything.
@@ -92,6 +135,19 @@ extension EndToEnd {
       #expect(unknown.end == .exited(3) && unknown.text.contains("no address is known"), "\(unknown.text)")
     }
 
+    /// Its addresses are tried in place of the server's.
+    @Test func namesTheProxyInUse() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      let proxy = "http://127.0.0.1:\(server.port)"
+      for (options, environment) in [(["--proxy", proxy], [:]), ([], ["http_proxy": proxy])] {
+        let run = try await DoctorRun("http://media.example/", options, environment: environment, in: scratch)
+        #expect(run.end == .exited(3) && run.text.contains("requests go through \(proxy)"), "\(run.text)")
+        #expect(run.text.contains("no address of 127.0.0.1 answers at port \(server.port)"), "\(run.text)")
+      }
+    }
+
     @Test func asksForCredentials() async throws {
       let token = scratch.path("token")
       try "a-token-of-a-test".write(toFile: token, atomically: true, encoding: .utf8)
@@ -105,16 +161,21 @@ extension EndToEnd {
     }
 
     /// Whatever a server answers, the examination ends within its bounds, and ends by itself.
-    @Test(arguments: HostileServer.allCases) func endsWithHostileServers(_ kind: HostileServer) async throws {
-      let server = try await kind.start(in: scratch)
-      let run = try await DoctorRun(
-        "\(server.url)/", ["--yes", "--pause", "1s", "--timeout", "2s", "--finish-timeout", "2s"], in: scratch)
-      guard case .exited(let status) = run.end else {
-        Issue.record("\(kind): \(run.end) \(run.text)")
-        return
+    @Test func endsWithHostileServers() async throws {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for kind in HostileServer.allCases {
+          group.addTask {
+            let scratch = try Scratch()
+            let server = try await kind.start(in: scratch)
+            let run = try await DoctorRun(
+              "\(server.url)/", ["--yes", "--pause", "1s", "--timeout", "2s", "--finish-timeout", "2s"], in: scratch)
+            let isOrdinary = [0, 1, 3].contains { run.end == .exited($0) }
+            #expect(isOrdinary, "\(kind): \(run.end) \(run.text)")
+            #expect(!run.text.contains("\u{1b}"), "\(kind)")
+          }
+        }
+        try await group.waitForAll()
       }
-      #expect([0, 1, 3].contains(status), "\(kind): \(run.text)")
-      #expect(!run.text.contains("\u{1b}"), "\(kind)")
     }
   }
 }
@@ -141,16 +202,16 @@ enum HostileServer: String, CaseIterable, Sendable {
     case .closes: "pass"
     case .notHTTP: "c.sendall(b'\\x00\\xff' * 100000)"
     case .strangeFields:
-      "c.sendall(b'HTTP/1.1 200 OK\\r\\nServer: \\x1b[31mnginx\\x1b\\r\\nTus-Version: 1.0.0\\r\\nTus-Extension: creation,\\x1b[2J\\r\\n'"
+      "c.sendall(b'HTTP/1.1 200 OK\\r\\nServer: \\x1b[31mnginx\\x1b\\r\\nTus-Version: 1.0.0\\r\\nTus-Extension: creation,creation-with-upload,\\x1b[2J\\r\\n'"
         + " b'Tus-Max-Size: 99999999999999999999\\r\\nUpload-Limit: max-size=-5, x=()\\r\\nLocation: http://[::1%25x]:99999/\\r\\n'"
         + " b'Content-Length: 0\\r\\n\\r\\n')"
     case .refusesAll:
-      "c.sendall(b'HTTP/1.1 %d X\\r\\nTus-Version: 1.0.0\\r\\nTus-Extension: creation\\r\\nContent-Length: 0\\r\\n\\r\\n'"
+      "c.sendall(b'HTTP/1.1 %d X\\r\\nTus-Version: 1.0.0\\r\\nTus-Extension: creation,creation-with-upload\\r\\nContent-Length: 0\\r\\n\\r\\n'"
         + " % (200 if head.startswith(b'OPTIONS') else 413))"
     case .endlessInterim:
       "\n    while True: c.sendall(b'HTTP/1.1 104 X\\r\\nUpload-Draft-Interop-Version: 8\\r\\nUpload-Offset: 5\\r\\n\\r\\n')"
     case .lies:
-      "c.sendall(b'HTTP/1.1 %d X\\r\\nTus-Version: 1.0.0\\r\\nTus-Resumable: 1.0.0\\r\\nTus-Extension: creation,termination\\r\\n'"
+      "c.sendall(b'HTTP/1.1 %d X\\r\\nTus-Version: 1.0.0\\r\\nTus-Resumable: 1.0.0\\r\\nTus-Extension: creation,creation-with-upload,termination\\r\\n'"
         + " b'Location: /up\\r\\nUpload-Offset: 9223372036854775807\\r\\nContent-Length: 0\\r\\n\\r\\n'"
         + " % (201 if head.startswith(b'POST') else 200))"
     case .redirects: "c.sendall(b'HTTP/1.1 307 X\\r\\nLocation: /a\\r\\nContent-Length: 0\\r\\n\\r\\n')"

@@ -23,8 +23,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.nginx, .openssl), arguments: Fault.allCases) func tellsFaultsApart(_ fault: Fault) async throws {
-      let (url, options) = try await start(fault)
-      let run = try await DoctorRun(url, ["--yes", "--pause", "1s"] + options, in: scratch)
+      let run = try await examine(fault)
       #expect(run.kinds == [fault.kind], "\(run.text)")
       #expect(run.end == .exited(1))
       // Nothing is sent to a server that cannot be trusted; one whose certificate expires soon still can be.
@@ -33,8 +32,7 @@ extension EndToEnd {
 
     /// The same server with the right certificate, and the whole chain.
     @Test(.needs(.nginx, .openssl)) func findsNothingWrongWithTheRightCertificate() async throws {
-      let (url, options) = try await start(nil)
-      let run = try await DoctorRun(url, ["--yes", "--pause", "1s"] + options, in: scratch)
+      let run = try await examine(nil)
       #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
     }
 
@@ -45,8 +43,8 @@ extension EndToEnd {
       #expect(run.kinds == ["tls-handshake"] && run.end == .exited(1), "\(run.text)")
     }
 
-    /// Returns the URL of nginx with a certificate, and the options that trust its authority.
-    private func start(_ fault: Fault?) async throws -> (url: String, options: [String]) {
+    /// Examines nginx with a certificate.
+    private func examine(_ fault: Fault?) async throws -> DoctorRun {
       let server = try await ServeProcess.start(in: scratch)
       let root = try await Authority.root(in: scratch)
       let middle = try await root.authority(in: scratch)
@@ -63,7 +61,8 @@ extension EndToEnd {
       }
       let proxy = try await DoctorFront.nginx.start(behind: server.port, [], secure: certificate, in: scratch)
       let trusts = fault != .unknownAuthority && fault != .selfSigned
-      return (proxy.url + "/", trusts ? ["--cacert", root.certificate.path] : [])
+      let options = ["--yes", "--pause", "1s"] + (trusts ? ["--cacert", root.certificate.path] : [])
+      return try await DoctorRun(proxy.url + "/", options, in: scratch)
     }
   }
 }

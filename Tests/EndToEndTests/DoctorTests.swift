@@ -4,8 +4,6 @@ import Testing
 extension EndToEnd {
   /// `fullbore doctor` with proxies of other projects that are configured wrongly on purpose.
   @Suite(.serialized) struct DoctorTests {
-    private let scratch = try! Scratch()
-
     private static func isHere(_ front: DoctorFront) -> Bool { front.path != nil }
 
     @Test(.enabled(if: isHere(.nginx), "nginx is not installed: scripts/bootstrap test"))
@@ -22,7 +20,7 @@ extension EndToEnd {
       let cases = DoctorCase.all(of: front)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for (number, example) in cases.enumerated() {
-          if number >= 4 { try await group.next() }
+          if number >= 8 { try await group.next() }
           group.addTask { try await Self.expect(example) }
         }
         group.addTask { try await Self.expectNothing(front) }

@@ -80,7 +80,7 @@ struct DoctorCommand: Command {
 
   private static func summary(_ status: ExitStatus, _ findings: Int) -> String {
     switch status {
-    case .ok: "Nothing is wrong."
+    case .ok: "Nothing wrong was found."
     case .unreachable: "No server was reached."
     case .interrupted: "Interrupted, after \(Quantity.plural(findings, "finding"))."
     case .failed, .usage: "\(Quantity.plural(findings, "finding"))."

@@ -188,6 +188,7 @@ struct Examination: Sendable {
 
   private func isAllowed() async -> Bool {
     if await mayWrite() { return true }
+    if Task.isCancelled { return false }
     report.note(
       "upload",
       "no test file was written, so nothing was examined that needs one: the URLs of uploads, pauses, what is stored. "

@@ -33,7 +33,9 @@ struct FileUploadCheck: Sendable {
     } catch {
       if tellMove() || tellPut() { return false }
       target.report.found(
-        Finding(kind: .upload, what: error.message, consequence: "A push fails in the same way."))
+        Finding(
+          kind: error.asksForCredentials ? .refused : .upload, what: error.advised,
+          consequence: "A push fails in the same way."))
       return false
     }
   }
@@ -61,7 +63,10 @@ struct FileUploadCheck: Sendable {
           + "server, since a proxy has another scheme, host or port",
         consequence: "Files cannot get their names once they are complete, so no upload by WebDAV ends.",
         mends: [
-          Mend(.nginx, in: "in the location block", "proxy_set_header Host $http_host;"),
+          Mend(
+            .nginx, in: "in the location block", "set $destination $http_destination;",
+            "if ($http_destination ~ ^https://(.*)$) { set $destination http://$1; }",
+            "proxy_set_header Destination $destination;", "proxy_set_header Host $http_host;"),
           Mend(.apache, in: "in the virtual host of the server", "RequestHeader edit Destination ^https: http: early"),
           Mend(.haproxy, in: "in the frontend", "http-request replace-header Destination ^https://(.*) http://\\1"),
           Mend(.caddy, in: "in reverse_proxy", "header_up Destination https:// http://"),

@@ -60,10 +60,11 @@ struct OffsetUploadCheck: Sendable {
     if [403, 405, 501].contains(entry.response.status), dialect.isMarked(entry.response) != true {
       return target.tellRefusal(of: "POST", entry.response)
     }
+    let isRefusal = [401, 403, 407].contains(entry.response.status)
     target.report.found(
       Finding(
-        kind: .upload,
-        what: failure?.message ?? "POST \(entry.request.url): answered \(entry.response.status) without a Location",
+        kind: isRefusal ? .refused : .upload,
+        what: failure?.advised ?? "POST \(entry.request.url): answered \(entry.response.status) without a Location",
         consequence: "No upload can begin."))
   }
 

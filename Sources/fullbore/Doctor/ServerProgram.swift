@@ -7,8 +7,12 @@ enum ServerProgram: String, Sendable, CaseIterable {
   case caddy = "Caddy"
   case haproxy
 
-  /// The first program that `Server` or `Via` names, or whose own error page the content is; nil: none.
+  /// The program whose own error page the content is, or else the first one that `Via` or `Server` names; nil: none.
   init?(of response: HTTPResponse) {
+    if let maker = Self(ofPage: response) {
+      self = maker
+      return
+    }
     for name in ["Via", "Server"] {
       for value in response.headers.list(name) {
         if let found = Self(named: value) {
@@ -17,6 +21,11 @@ enum ServerProgram: String, Sendable, CaseIterable {
         }
       }
     }
+    return nil
+  }
+
+  /// A page passes through other programs, which replace `Server`.
+  private init?(ofPage response: HTTPResponse) {
     if response.isSuccess { return nil }
     let text = String(decoding: response.body.prefix(1000), as: UTF8.self)
     if text.contains("<center>nginx") || text.contains("<center>openresty") {

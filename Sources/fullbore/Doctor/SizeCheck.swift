@@ -22,16 +22,18 @@ struct SizeCheck: Sendable {
 
   private enum Verdict {
     case refused(HTTPResponse)
-    case passed
+    case passed(isAnswered: Bool)
     case failed(TransportError)
   }
 
   /// Returns the limit; nil: there is none up to `largest`, or it could not be measured.
   func run() async -> SizeSearch.Limit? {
     // Some proxies compare only the lower 32 bits of larger sizes.
-    for size in largest > Int64(Int32.max) ? [largest, Int64(Int32.max)] : [largest] {
+    search: for size in largest > Int64(Int32.max) ? [largest, Int64(Int32.max)] : [largest] {
       switch await verdict(size) {
-      case .passed: continue
+      case .passed(isAnswered: true): continue
+      // What the request is sent to says nothing before the end of a body.
+      case .passed(isAnswered: false): break search
       case .failed(let error):
         target.report.note("body-limit", "not measured: \(error.message)")
         return nil
@@ -67,7 +69,8 @@ struct SizeCheck: Sendable {
     case .answered(let response) where response.status == 413:
       target.report.noteProgram(ServerProgram(of: response))
       return .refused(response)
-    case .answered, .unanswered: return .passed
+    case .answered: return .passed(isAnswered: true)
+    case .unanswered: return .passed(isAnswered: false)
     case .failed(let error): return .failed(error)
     }
   }

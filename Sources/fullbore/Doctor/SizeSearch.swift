@@ -1,7 +1,7 @@
 import Blobs
 
-/// Searches the largest size that passes: first its magnitude, then a number that people choose, such as 10 MiB, and then
-/// by bisection.
+/// Searches the largest size that passes: first its magnitude, then among numbers that people choose, such as 10 MiB, and
+/// of these the rounder ones first.
 struct SizeSearch: Sendable {
   struct Limit: Sendable, Hashable {
     /// The largest size that is known to pass; 0: none.
@@ -12,9 +12,8 @@ struct SizeSearch: Sendable {
   }
 
   var limit: Limit
-  /// The number that people choose, once it was tried.
-  private var round: Int64?
-  private var hasTriedNext = false
+  /// The last size whose next byte was tried.
+  private var triedNext: Int64?
 
   init(refused: Int64) { limit = Limit(refused: refused) }
 
@@ -28,27 +27,25 @@ struct SizeSearch: Sendable {
       let shift = (Int64.bitWidth - (high / low).leadingZeroBitCount) / 2
       return min(high - 1, low << Int64(shift))
     }
-    if round == nil {
-      let chosen = Self.roundest(from: low, below: high) ?? low
-      round = chosen
-      if chosen > low { return chosen }
-    }
-    if low == round, !hasTriedNext {
-      hasTriedNext = true
-      return low + 1
+    for unit in Self.units {
+      if let multiple = Self.multiple(of: unit, low, high) { return multiple }
+      if low % unit == 0, triedNext != low {
+        triedNext = low
+        return low + 1
+      }
     }
     return low + (high - low) / 2
   }
 
-  /// The multiple of the largest of 1000, 100, 10 and 1 GiB, MiB or KiB in this range; nil: there is none.
-  private static func roundest(from low: Int64, below high: Int64) -> Int64? {
-    for power: Int64 in [30, 20, 10] {
-      for factor: Int64 in [1000, 100, 10, 1] {
-        let unit = factor << power
-        let multiple = low.addingClamped(unit - 1) / unit * unit
-        if multiple < high { return multiple }
-      }
-    }
-    return nil
+  /// 1000, 100, 10 and 1 GiB, MiB and KiB.
+  private static let units: [Int64] = [30, 20, 10].flatMap { power in
+    [1000, 100, 10, 1].map { $0 << Int64(power) }
+  }
+
+  /// The multiple of `unit` between both bounds that is next to their middle; nil: there is none.
+  private static func multiple(of unit: Int64, _ low: Int64, _ high: Int64) -> Int64? {
+    let first = (low / unit).addingClamped(1).multipliedClamped(by: unit)
+    if first >= high { return nil }
+    return max(first, (low + (high - low) / 2) / unit * unit)
   }
 }

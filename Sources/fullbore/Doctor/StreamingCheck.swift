@@ -41,9 +41,9 @@ struct StreamingCheck: Sendable {
       pause: .seconds(60), limit: .seconds(60))
     let task = Task { [options] in await paused.send(options) }
     var arrives: Bool?
-    for wait in [1, 2, 4] {
+    for wait in [300, 700, 2000, 4000] {
       // A cancelled examination ends with what it has.
-      guard (try? await Task.sleep(for: .seconds(wait))) != nil else { break }
+      guard (try? await Task.sleep(for: .milliseconds(wait))) != nil else { break }
       let question = dialect.request("HEAD", url)
       let request = target.request("HEAD", url, question.headers)
       guard let offset = try? await target.answer(to: request, over: transport).headers.bytes("Upload-Offset") else {
