@@ -65,5 +65,8 @@ struct DoctorCase: Sendable, CustomStringConvertible {
     DoctorCase(.haproxy, "option httpclose", is: "keep-alive"),
     DoctorCase(.haproxy, "http-response replace-header Location ^ http://127.0.0.1:1/", is: "location"),
     DoctorCase(.haproxy, "http-request deny deny_status 503", is: "backend", .byHand),
+
+    DoctorCase(.caddy, "request_body {", "  max_size 10MB", "}", at: .server, is: "body-limit", .byHand),
+    DoctorCase(.caddy, "header_down Location ^ http://127.0.0.1:1/", is: "location"),
   ]
 }

@@ -7,6 +7,7 @@ enum DoctorFront: String, Sendable, CaseIterable {
   case nginx
   case apache = "apache2"
   case haproxy
+  case caddy
 
   /// Where lines are added.
   enum Place: Sendable {
@@ -18,7 +19,7 @@ enum DoctorFront: String, Sendable, CaseIterable {
 
   var path: String? { Tool.find(rawValue) }
   /// As the doctor names it.
-  var name: String { self == .apache ? "Apache" : rawValue }
+  var name: String { self == .apache ? "Apache" : self == .caddy ? "Caddy" : rawValue }
 
   /// Starts the proxy. `path` is the path it serves; what follows goes to the server behind it.
   func start(
@@ -31,19 +32,25 @@ enum DoctorFront: String, Sendable, CaseIterable {
     if getuid() == 0 { for path in [scratch.path, run] { chmod(path, 0o777) } }
     let text = lines.joined(separator: "\n")
     let added = (location: place == .location ? text : "", server: place == .server ? text : "")
-    return try await PeerServer(program, scheme: certificate == nil ? "http" : "https", in: scratch) { own in
+    // Caddy writes into the user's own folder.
+    let isCaddy = self == .caddy
+    return try await PeerServer(
+      isCaddy ? "/usr/bin/env" : program, scheme: certificate == nil ? "http" : "https", in: scratch
+    ) { own in
       let file = run + "/configuration"
       let configuration =
         switch self {
         case .nginx: Self.nginx(own, port, path, added, certificate, run)
         case .apache: Self.apache(own, port, path, added, run)
         case .haproxy: Self.haproxy(own, port, added)
+        case .caddy: Self.caddy(own, port, added)
         }
       try configuration.write(toFile: file, atomically: true, encoding: .utf8)
       return switch self {
       case .nginx: ["-p", run, "-c", file, "-e", "stderr"]
       case .apache: ["-f", file, "-DFOREGROUND"]
       case .haproxy: ["-f", file, "-db"]
+      case .caddy: ["HOME=\(run)", program, "run", "--adapter", "caddyfile", "--config", file]
       }
     }
   }
@@ -131,6 +138,22 @@ enum DoctorFront: String, Sendable, CaseIterable {
         server one 127.0.0.1:\(port)
 
       """
+  }
+
+  private static func caddy(_ own: Int, _ port: Int, _ added: (location: String, server: String)) -> String {
+    """
+    {
+      admin off
+      auto_https off
+    }
+    http://127.0.0.1:\(own) {
+      \(added.server)
+      reverse_proxy 127.0.0.1:\(port) {
+        \(added.location)
+      }
+    }
+
+    """
   }
 }
 

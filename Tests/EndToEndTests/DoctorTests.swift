@@ -15,6 +15,9 @@ extension EndToEnd {
     @Test(.enabled(if: isHere(.haproxy), "haproxy is not installed: scripts/bootstrap test"))
     func findsWhatIsWrongWithHaproxy() async throws { try await expectAll(of: .haproxy) }
 
+    @Test(.enabled(if: isHere(.caddy), "caddy is not installed: scripts/bootstrap test"))
+    func findsWhatIsWrongWithCaddy() async throws { try await expectAll(of: .caddy) }
+
     /// A few at a time, since they mostly wait.
     private func expectAll(of front: DoctorFront) async throws {
       let cases = DoctorCase.all(of: front)
@@ -32,9 +35,10 @@ extension EndToEnd {
     private static func expectNothing(_ front: DoctorFront) async throws {
       let scratch = try Scratch()
       let token = try token(in: scratch)
-      let server = try await ServeProcess.start(in: scratch, options: token)
+      let server = try await ServeProcess.start(in: scratch, options: token + ["--allow-origin", "*"])
       let proxy = try await front.start(behind: server.port, [], in: scratch)
-      let run = try await DoctorRun("\(proxy.url)/", ["--yes", "--pause", "2s"] + token, in: scratch)
+      let options = ["--yes", "--pause", "2s", "--origin", "https://app.example"]
+      let run = try await DoctorRun("\(proxy.url)/", options + token, in: scratch)
       #expect(run.kinds.isEmpty && run.end == .exited(0), "\(front.rawValue): \(run.text)")
       #expect(server.folder.files().isEmpty)
     }

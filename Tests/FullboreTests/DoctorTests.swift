@@ -78,6 +78,7 @@ import Testing
       ([], false, 2, 5, [.tlsExpiresSoon]), ([(9, 0)], false, 2, 90, [.tlsNotYetValid]),
       ([(18, 0), (62, 0)], true, 1, 5, [.tlsSelfSigned, .tlsExpiresSoon, .tlsName]),
       ([(23, 0)], false, 2, 90, [.tlsOther]),
+      ([(23, 0)], false, 2, 5, [.tlsExpiresSoon, .tlsOther]),
     ] as [([(Int, Int)], Bool, Int, Int64, [Finding.Kind])])
   func problemsOfCertificatesAreToldApart(
     _ problems: [(Int, Int)], _ isSelfSigned: Bool, _ sent: Int, _ days: Int64, _ kinds: [Finding.Kind]

@@ -27,7 +27,10 @@ struct CertificateCheck: Sendable {
         return false
       }
     }
-    guard let report = record.report.withLock({ $0 }) else { return true }
+    guard let report = record.report.withLock({ $0 }) else {
+      target.report.note("tls", "the certificate was not examined: the connection is inside the TLS of a proxy")
+      return true
+    }
     let findings = findings(report)
     for finding in findings { target.report.found(finding) }
     if findings.isEmpty {
@@ -106,8 +109,8 @@ struct CertificateCheck: Sendable {
           consequence: refused,
           mends: Self.renewal(url.host) + [.advice(nil, "use a name in the URL that the certificate is for.")]))
     }
-    let known: Set = [2, 9, 10, 18, 19, 20, 21, 62, 64]
-    if found.isEmpty, let code = codes.subtracting(known).min() {
+    // A certificate that expires soon is trusted until then, so this does not say why it is not trusted now.
+    if found.allSatisfy({ $0.kind == .tlsExpiresSoon }), let code = codes.min() {
       let words = CertificateReport.words(code)
       found.append(Finding(kind: .tlsOther, what: "\(certificate): \(words)", consequence: refused))
     }

@@ -106,7 +106,8 @@ struct Examination: Sendable {
     let total = destination.limits.total.map { ", files up to \(Quantity.text(bytes: $0))" } ?? ""
     report.fine(
       "protocols",
-      "offered: \(offers.joined(separator: "; ")). A push speaks \(destination.uploadProtocol.name)\(total)")
+      "offered: \(offers.map { String($0.prefix(300)) }.joined(separator: "; ")). A push speaks \(destination.uploadProtocol.name)\(total)"
+    )
   }
 
   private func tellKeepAlive(_ log: ExchangeLog) {

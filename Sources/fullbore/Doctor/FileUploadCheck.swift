@@ -91,7 +91,15 @@ struct FileUploadCheck: Sendable {
     case false?: streaming.noteLateRefusal()
     case nil: target.report.note("buffering", "not known: the server ignores conditions, or reads bodies to their end")
     }
-    _ = await streaming.survives(settings.pause) { target.request("PUT", target.testURL) }
+    let isPatient = await streaming.survives(settings.pause) { target.request("PUT", target.testURL) }
+    if isPatient != nil, limit == nil {
+      await ArrivalCheck(target: target, options: options, size: min(ArrivalCheck.usual, settings.largest))
+        .run {
+          target.request("PUT", target.testURL)
+        } offset: {
+          nil
+        }
+    }
   }
 
   private func remove(isWritten: Bool) async {

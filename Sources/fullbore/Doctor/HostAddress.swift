@@ -67,11 +67,11 @@ struct HostAddress: Sendable, Hashable {
   }
 }
 
-/// Runs `body`, which may block for ever, on a thread of its own. nil: it has not returned within `limit`; its thread
-/// stays until it does.
+/// Runs `body`, which may block for ever, on a thread of its own. nil: it has not returned within `limit`, and its thread
+/// stays until it does; or the system allows no more threads.
 func result<Value: Sendable>(within limit: Duration, of body: @escaping @Sendable () -> Value) async -> Value? {
   let (stream, feed) = AsyncStream.makeStream(of: Value?.self)
-  SystemThread.start("fullbore-doctor") { feed.yield(body()) }
+  if !SystemThread.startIfAllowed("fullbore-doctor", { feed.yield(body()) }) { return nil }
   let timer = Task {
     // A cancelled timer has nothing left to do.
     if (try? await Task.sleep(for: limit)) != nil { feed.yield(nil) }

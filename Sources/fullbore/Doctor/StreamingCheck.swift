@@ -23,7 +23,7 @@ struct StreamingCheck: Sendable {
   func refusesEarly(_ request: HTTPRequest, isFromServer: (HTTPResponse) -> Bool) async -> Bool? {
     if isTooSmall { return nil }
     let paused = PausedRequest(
-      request: request, length: length, first: Self.first, pause: .seconds(2), limit: Self.limit)
+      request: request, length: length, first: Self.first, pause: .seconds(1), limit: Self.limit)
     let outcome = await paused.send(options)
     guard let response = outcome.response, isFromServer(response) else { return nil }
     return outcome.sent <= Self.first

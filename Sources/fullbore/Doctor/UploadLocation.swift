@@ -68,7 +68,7 @@ struct UploadLocation: Sendable {
     let paths = prefix.map { Mend.location(prefix: $0) } ?? []
     return Finding(
       kind: .location,
-      what: "the server names an upload by \(told.prefix { $0 != "?" }), which leads elsewhere: \(list)",
+      what: "the server names an upload by \(told.prefix(200).prefix { $0 != "?" }), which leads elsewhere: \(list)",
       consequence: "Uploads begin and cannot go on: their URL is not that of the proxy.",
       mends: addresses + paths)
   }
