@@ -28,8 +28,6 @@ struct DoctorCase: Sendable, CustomStringConvertible {
     return changed
   }
 
-  static func all(of front: DoctorFront) -> [DoctorCase] { all.filter { $0.front == front } }
-
   static let all: [DoctorCase] = [
     DoctorCase(.nginx, "client_max_body_size 1m;", is: "body-limit"),
     DoctorCase(.nginx, "client_max_body_size 1500k;", is: "body-limit"),

@@ -14,15 +14,17 @@ extension EndToEnd {
       let folder = Folder(try scratch.folder("received"))
       let limited = try await DavServer.apache.start(
         into: folder.path, rules: ["LimitRequestBody 1048576"], in: scratch)
-      let wrong = try await DoctorRun("dav+\(limited.url)/", in: scratch)
-      #expect(wrong.kinds == ["body-limit"] && wrong.end == .exited(1), "\(wrong.text)")
-      #expect(wrong.findings.first?.what.contains("(1,048,576 bytes)") == true, "\(wrong.text)")
-      let lines = wrong.lines("body-limit", for: "Apache")
-      #expect(lines == ["LimitRequestBody 0"])
       let other = try Scratch()
-      let server = try await DavServer.apache.start(into: try other.folder("received"), rules: lines, in: other)
-      let run = try await DoctorRun("dav+\(server.url)/", in: other)
-      #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
+      let server = try await DavServer.apache.start(
+        into: try other.folder("received"), rules: ["LimitRequestBody 0"], in: other)
+      async let wrong = DoctorRun("dav+\(limited.url)/", in: scratch)
+      let right = try await DoctorRun("dav+\(server.url)/", in: other)
+      #expect(right.kinds.isEmpty && right.end == .exited(0), "\(right.text)")
+      #expect(Folder(other.path("received")).files().isEmpty)
+      let run = try await wrong
+      #expect(run.kinds == ["body-limit"] && run.end == .exited(1), "\(run.text)")
+      #expect(run.findings.first?.what.contains("(1,048,576 bytes)") == true, "\(run.text)")
+      #expect(run.lines("body-limit", for: "Apache") == ["LimitRequestBody 0"])
       #expect(folder.files().isEmpty)
     }
 
@@ -133,6 +135,14 @@ extension EndToEnd {
       let environment = try Shim.environment(.resolver("media.example", ""), in: scratch)
       let unknown = try await DoctorRun("http://media.example/", environment: environment, in: scratch)
       #expect(unknown.end == .exited(3) && unknown.text.contains("no address is known"), "\(unknown.text)")
+    }
+
+    /// A server's own limit, which it announces, is no fault.
+    @Test(arguments: ["1M", "5M", "20M"]) func smallServersHaveNoFinding(_ size: String) async throws {
+      let server = try await ServeProcess.start(in: scratch, "--max-size", size)
+      let run = try await DoctorRun(server.url, in: scratch)
+      #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
+      #expect(server.folder.files().isEmpty)
     }
 
     /// Its addresses are tried in place of the server's.

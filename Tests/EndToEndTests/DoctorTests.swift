@@ -4,29 +4,24 @@ import Testing
 extension EndToEnd {
   /// `fullbore doctor` with proxies of other projects that are configured wrongly on purpose.
   @Suite(.serialized) struct DoctorTests {
-    private static func isHere(_ front: DoctorFront) -> Bool { front.path != nil }
-
-    @Test(.enabled(if: isHere(.nginx), "nginx is not installed: scripts/bootstrap test"))
-    func findsWhatIsWrongWithNginx() async throws { try await expectAll(of: .nginx) }
-
-    @Test(.enabled(if: isHere(.apache), "apache2 is not installed: scripts/bootstrap test"))
-    func findsWhatIsWrongWithApache() async throws { try await expectAll(of: .apache) }
-
-    @Test(.enabled(if: isHere(.haproxy), "haproxy is not installed: scripts/bootstrap test"))
-    func findsWhatIsWrongWithHaproxy() async throws { try await expectAll(of: .haproxy) }
-
-    @Test(.enabled(if: isHere(.caddy), "caddy is not installed: scripts/bootstrap test"))
-    func findsWhatIsWrongWithCaddy() async throws { try await expectAll(of: .caddy) }
-
-    /// A few at a time, since they mostly wait.
-    private func expectAll(of front: DoctorFront) async throws {
-      let cases = DoctorCase.all(of: front)
+    /// Every mistake in the configuration of each proxy that is installed. Some at a time, since they mostly wait.
+    @Test(
+      .enabled(if: DoctorFront.allCases.contains { $0.path != nil }, "no proxy is installed: scripts/bootstrap test"))
+    func findsWhatIsWrong() async throws {
+      let (here, missing) = (
+        DoctorFront.allCases.filter { $0.path != nil }, DoctorFront.allCases.filter { $0.path == nil }
+      )
+      if !missing.isEmpty {
+        print(
+          "doctor: without \(missing.map(\.rawValue).joined(separator: ", ")): scripts/bootstrap test installs them")
+      }
+      let cases = DoctorCase.all.filter { here.contains($0.front) }
       try await withThrowingTaskGroup(of: Void.self) { group in
+        for front in here { group.addTask { try await Self.expectNothing(front) } }
         for (number, example) in cases.enumerated() {
           if number >= 8 { try await group.next() }
           group.addTask { try await Self.expect(example) }
         }
-        group.addTask { try await Self.expectNothing(front) }
         try await group.waitForAll()
       }
     }

@@ -159,7 +159,7 @@ struct Examination: Sendable {
     if await isAllowed() {
       await OffsetUploadCheck(
         target: target, dialect: dialect, destination: destination, streaming: streaming, pause: settings.pause,
-        log: log, takesParts: !refused.contains("PATCH")
+        log: log, isKnownToStream: isEarly == true && dialect == .tus, takesParts: !refused.contains("PATCH")
       ).run()
     } else if isEarly == false {
       streaming.noteLateRefusal()

@@ -12,13 +12,22 @@ struct OffsetUploadCheck: Sendable {
   let streaming: StreamingCheck
   let pause: Duration
   let log: ExchangeLog
+  /// The server was seen to refuse a request before all of it had left, so nothing holds its requests back.
+  let isKnownToStream: Bool
   /// No PATCH was seen to be refused.
   let takesParts: Bool
 
-  /// Three times what is sent in one request, since the upload must not become complete.
-  private var length: Int64 { min(3 * ArrivalCheck.usual + 1, destination.limits.total ?? .max) }
+  /// More than what is sent, since the upload must not become complete.
+  private var length: Int64 { min(2 * ArrivalCheck.usual + Self.sentBefore, destination.limits.total ?? .max) }
+
+  /// More than the checks before `ArrivalCheck` send.
+  private static let sentBefore: Int64 = 4 << 20
 
   func run() async {
+    guard length >= Self.sentBefore else {
+      return target.report.note(
+        "upload", "the server takes files up to \(Quantity.text(bytes: length)), too small to examine an upload with")
+    }
     guard let url = await create() else { return }
     if takesParts { await examine(url) }
     // The upload is deleted even if the examination was interrupted.
@@ -79,14 +88,16 @@ struct OffsetUploadCheck: Sendable {
     switch arrives {
     case true?:
       target.report.fine("buffering", "the server has the first bytes of a request before the last have left")
+    case false? where isKnownToStream:
+      target.report.note("buffering", "the server stores the bytes of a request only once it has all of them")
     case false?: streaming.tellBuffering()
     case nil: break
     }
     if dialect == .resumable { tellInterim(interim + log.interim) }
     let isPatient = await streaming.survives(pause) { await part(of: url) }
     // A known limit is smaller, or larger than what is sent here.
-    if isPatient != nil, streaming.largestBody == nil {
-      let arrival = ArrivalCheck(target: target, options: streaming.options, size: (length - 1) / 3)
+    if isPatient != nil, streaming.largestBody == nil, length > Self.sentBefore + (2 << 20) {
+      let arrival = ArrivalCheck(target: target, options: streaming.options, size: (length - Self.sentBefore) / 2)
       await arrival.run {
         await part(of: url)
       } offset: {

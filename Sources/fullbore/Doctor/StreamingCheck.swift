@@ -64,7 +64,7 @@ struct StreamingCheck: Sendable {
       Finding(
         kind: .buffering,
         what: "something before the server holds each request back until it has all of it: the server has no byte of a "
-          + "body that pauses",
+          + "body that pauses (unless the server itself stores nothing before a request ends)",
         consequence: "An upload that breaks loses everything since its request began, progress runs ahead of what is "
           + "stored, refusals come after everything was sent, and the disk of the proxy takes each body first.",
         mends: Mend.buffering))
