@@ -145,6 +145,37 @@ extension EndToEnd {
       #expect(server.folder.files().isEmpty)
     }
 
+    /// As a person reads it.
+    @Test(.needs(.nginx)) func printsTheConsequenceAndTheLines() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let proxy = try await DoctorFront.nginx.start(behind: server.port, ["client_max_body_size 1m;"], in: scratch)
+      let (end, doctor) = try await fullbore("doctor", proxy.url + "/", in: scratch)
+      #expect(end == .exited(1))
+      let expected = """
+        WRONG  body-limit: bodies over 1.00 MiB (1,048,576 bytes) are refused with 413 by nginx
+               Consequence: fullbore sends larger files in parts, with one request for each, which is slower; most other \
+        clients fail.
+               To mend it, nginx, in the location or server block:
+                   client_max_body_size 0;
+        """
+      #expect(doctor.output.contains(expected), "\(doctor.output)")
+      #expect(doctor.output.hasSuffix("\n1 finding.\n"), "\(doctor.output)")
+    }
+
+    /// Ctrl-C in the middle of an upload: what is on the server is removed all the same.
+    @Test func removesItsUploadWhenInterrupted() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let doctor = try Command.fullbore("doctor", "--yes", "--pause", "60s", server.url, in: scratch)
+      try await until("the body pauses") {
+        if let end = doctor.end { throw Command.Failure("\(end) \(doctor.output)") }
+        return doctor.output.contains("the server has the first bytes") && server.folder.received() > 200_000
+          ? true : nil
+      }
+      doctor.kill(SIGINT)
+      #expect(try await doctor.wait() == .exited(130), "\(doctor.output)")
+      #expect(server.folder.received() == 0)
+    }
+
     /// Its addresses are tried in place of the server's.
     @Test func namesTheProxyInUse() async throws {
       let server = try await ServeProcess.start(in: scratch)
