@@ -47,7 +47,8 @@ enum DavServer: String, CaseIterable {
           </Directory>
           """
         try configuration.write(toFile: run + "/apache.conf", atomically: true, encoding: .utf8)
-        return ["-f", run + "/apache.conf", "-DFOREGROUND"]
+        // One process with all threads: its workers would outlive a process that is killed.
+        return ["-f", run + "/apache.conf", "-X"]
       }
     case .wsgidav:
       return try await PeerServer(program, in: scratch) { port in

@@ -48,7 +48,8 @@ enum DoctorFront: String, Sendable, CaseIterable {
       try configuration.write(toFile: file, atomically: true, encoding: .utf8)
       return switch self {
       case .nginx: ["-p", run, "-c", file, "-e", "stderr"]
-      case .apache: ["-f", file, "-DFOREGROUND"]
+      // One process with all threads: its workers would outlive a process that is killed.
+      case .apache: ["-f", file, "-X"]
       case .haproxy: ["-f", file, "-db"]
       case .caddy: ["HOME=\(run)", program, "run", "--adapter", "caddyfile", "--config", file]
       }
