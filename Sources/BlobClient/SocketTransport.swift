@@ -86,6 +86,14 @@ extension SocketTransport {
     public var proxy: Proxy?
     /// The environment variables for proxies; nil: those of this process.
     public var environment: [String: String]?
+    /// Called on a worker's thread with the certificate of each TLS handshake that this process does itself. Any
+    /// certificate is accepted then, so no request may carry a secret. nil: certificates are verified as usual.
+    package var inspectsCertificates: (@Sendable (CertificateReport) -> Void)?
+
+    /// The proxy for a request to `url`: `proxy`, or the environment's; nil: the request goes directly to its server.
+    package func proxy(for url: HTTPURL) throws(TransportError) -> Proxy? {
+      try ProxyRules(proxy, environment: environment).proxy(for: url)
+    }
 
     /// Creates options. `connections` must be above 0; the properties say what each option does.
     public init(

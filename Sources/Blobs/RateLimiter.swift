@@ -8,8 +8,15 @@ public final class RateLimiter: Sendable {
   /// The limit that all readers share.
   public let bytesPerSecond: Int64
   private let clock: any BlockingClock
-  /// Time at which the bytes granted so far are within the rate, in nanoseconds of the clock.
-  private let paid = Mutex(Int64.min / 2)
+  /// One pause, which begins once `bytes` bytes were granted; nil: there is none.
+  private let pause: (bytes: Int64, length: Duration)?
+  private struct State {
+    /// Time at which the bytes granted so far are within the rate, in nanoseconds of the clock.
+    var paid = Int64.min / 2
+    /// The bytes that may still be granted before the pause; nil: no pause follows.
+    var bytesToPause: Int64?
+  }
+  private let state: Mutex<State>
 
   private static let second: Int64 = 1_000_000_000
   private static let burst = second / 10
@@ -19,10 +26,19 @@ public final class RateLimiter: Sendable {
     self.init(bytesPerSecond: bytesPerSecond, clock: MonotonicClock())
   }
 
-  package init(bytesPerSecond: Int64, clock: any BlockingClock) {
+  package init(
+    bytesPerSecond: Int64, clock: any BlockingClock, pause: (bytes: Int64, length: Duration)? = nil
+  ) {
     precondition(bytesPerSecond > 0)
     self.bytesPerSecond = bytesPerSecond
     self.clock = clock
+    self.pause = pause
+    state = Mutex(State(bytesToPause: pause?.bytes))
+  }
+
+  /// Lets the first `bytes` bytes pass, no more for `length`, and then all others.
+  package convenience init(pausingAfter bytes: Int64, for length: Duration) {
+    self.init(bytesPerSecond: 1 << 40, clock: MonotonicClock(), pause: (bytes, length))
   }
 
   /// Waits until bytes may pass and returns how many: at least 1, at most `wanted` or a tenth of a second's worth. The
@@ -41,16 +57,24 @@ public final class RateLimiter: Sendable {
 
   /// Grants as many bytes as `take`, which may pass at the time `turn`, in nanoseconds of the clock. Does not block.
   func reserve(upTo wanted: Int) -> (count: Int, turn: Int64) {
-    let count = Int(min(Int64(wanted), max(1, bytesPerSecond / 10)))
     let now = now
-    let turn = paid.withLock { paid in
-      let turn = max(paid, now - Self.burst)
+    return state.withLock { state in
+      var count = Int(min(Int64(wanted), max(1, bytesPerSecond / 10)))
+      if let left = state.bytesToPause, let pause {
+        if left > 0 {
+          count = Int(min(Int64(count), left))
+          state.bytesToPause = left - Int64(count)
+        } else {
+          state.bytesToPause = nil
+          state.paid = max(state.paid, now.addingClamped(pause.length.nanoseconds))
+        }
+      }
+      let turn = max(state.paid, now - Self.burst)
       // Rounded up here and down in `giveBack`, so that many small reads cannot exceed the rate through rounding.
       let (whole, rest) = time(for: count)
-      paid = turn + whole + (rest > 0 ? 1 : 0)
-      return turn
+      state.paid = turn + whole + (rest > 0 ? 1 : 0)
+      return (count, turn)
     }
-    return (count, turn)
   }
 
   /// Nanoseconds of the clock.
@@ -58,7 +82,10 @@ public final class RateLimiter: Sendable {
 
   /// Returns bytes that `take` granted and the reader did not use.
   package func giveBack(_ count: Int) {
-    paid.withLock { $0 -= time(for: count).quotient }
+    state.withLock { state in
+      state.paid -= time(for: count).quotient
+      if let left = state.bytesToPause { state.bytesToPause = left + Int64(count) }
+    }
   }
 
   /// Nanoseconds that `count` bytes take at this rate, and the remainder of the division.

@@ -12,7 +12,7 @@ extension Socket {
   }
 
   /// The address as text; nil if it is no IP address. An IPv4 client of an IPv6 socket has the text of its IPv4 address.
-  static func text(of address: UnsafePointer<sockaddr>) -> String? {
+  package static func text(of address: UnsafePointer<sockaddr>) -> String? {
     var room = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     let family = Int32(address.pointee.sa_family)
     let raw = UnsafeRawPointer(address)

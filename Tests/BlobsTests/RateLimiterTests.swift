@@ -32,6 +32,21 @@ struct RateLimiterTests {
     #expect(try limiter(.max).take(upTo: .max, Cancellation()) > 0)
   }
 
+  @Test func aPauseBeginsAfterItsBytesAndHappensOnce() throws {
+    let limiter = RateLimiter(bytesPerSecond: 1 << 40, clock: clock, pause: (100, .seconds(7)))
+    let start = clock.now
+    #expect(try limiter.take(upTo: 60, Cancellation()) == 60)
+    #expect(try limiter.take(upTo: 60, Cancellation()) == 40)
+    // What is returned may pass before the pause.
+    limiter.giveBack(10)
+    #expect(try limiter.take(upTo: 60, Cancellation()) == 10)
+    #expect(clock.now - start < .seconds(1))
+    #expect(try limiter.take(upTo: 60, Cancellation()) == 60)
+    #expect(clock.now - start >= .seconds(7) && clock.now - start < .seconds(8))
+    #expect(try limiter.take(upTo: 1 << 30, Cancellation()) == 1 << 30)
+    #expect(clock.now - start < .seconds(8))
+  }
+
   @Test func pauseIsNotSavedUp() throws {
     let limiter = limiter(1000)
     _ = try limiter.take(upTo: 100, Cancellation())

@@ -17,8 +17,8 @@ enum DavServer: String, CaseIterable {
     }
   }
 
-  /// Starts the server with `folder` as its root.
-  func start(into folder: String, in scratch: Scratch) async throws -> PeerServer {
+  /// Starts the server with `folder` as its root. `rules` are added to the configuration of Apache.
+  func start(into folder: String, rules: [String] = [], in scratch: Scratch) async throws -> PeerServer {
     let program = try #require(peer.path, peer.reason)
     switch self {
     case .nginx:
@@ -40,13 +40,15 @@ enum DavServer: String, CaseIterable {
           Mutex pthread
           DavLockDB \(run)/lock
           DocumentRoot \(folder)
+          \(rules.joined(separator: "\n"))
           <Directory \(folder)>
             Dav On
             Require all granted
           </Directory>
           """
         try configuration.write(toFile: run + "/apache.conf", atomically: true, encoding: .utf8)
-        return ["-f", run + "/apache.conf", "-DFOREGROUND"]
+        // One process with all threads: its workers would outlive a process that is killed.
+        return ["-f", run + "/apache.conf", "-X"]
       }
     case .wsgidav:
       return try await PeerServer(program, in: scratch) { port in

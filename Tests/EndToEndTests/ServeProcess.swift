@@ -18,6 +18,13 @@ final class ServeProcess: Sendable {
     in scratch: Scratch, address: String = "127.0.0.1", port: Int = 0, _ options: String...,
     environment: [String: String] = [:]
   ) async throws -> ServeProcess {
+    try await start(in: scratch, address: address, port: port, options: options, environment: environment)
+  }
+
+  static func start(
+    in scratch: Scratch, address: String = "127.0.0.1", port: Int = 0, options: [String],
+    environment: [String: String] = [:]
+  ) async throws -> ServeProcess {
     let folder = try scratch.folder("received")
     let command = try Command(
       Tool.fullbore, ["serve", folder, "--listen", "\(address):\(port)"] + options, in: scratch,

@@ -8,6 +8,8 @@ enum Shim {
   enum Fault {
     /// `getaddrinfo` never returns; it creates the file `mark` when it is called.
     case silentResolver(mark: String)
+    /// This name has these numeric addresses, separated by blanks, in this order.
+    case resolver(String, String)
     /// No file can grow beyond this number of bytes.
     case fullDisk(at: Int)
     /// Every file system claims to be FAT, like a card's.
@@ -21,6 +23,8 @@ enum Shim {
     let library = try build(in: scratch)
     switch fault {
     case .silentResolver(let mark): return ["LD_PRELOAD": library, "SHIM_RESOLVER_MARK": mark]
+    case .resolver(let name, let addresses):
+      return ["LD_PRELOAD": library, "SHIM_RESOLVER_NAME": name, "SHIM_RESOLVER_ADDRESSES": addresses]
     case .onlyCards: return ["LD_PRELOAD": library, "SHIM_ONLY_CARDS": "1"]
     case .largerEnvironment: return ["LD_PRELOAD": library, "SHIM_ADD_VARIABLE": "1"]
     case .fullDisk(let bytes): return ["LD_PRELOAD": library, "SHIM_DISK_BYTES": "\(bytes)"]
@@ -53,6 +57,7 @@ enum Shim {
     #include <netdb.h>
     #include <stdarg.h>
     #include <stdlib.h>
+    #include <string.h>
     #include <sys/statfs.h>
     #include <sys/syscall.h>
     #include <unistd.h>
@@ -61,11 +66,27 @@ enum Shim {
       if (getenv("SHIM_ADD_VARIABLE")) setenv("SHIM_ADDED_VARIABLE", "1", 1);
     }
 
+    typedef int resolver(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    // All addresses of the variable, in one list.
+    static int look_up(resolver *real, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
+      char *list = strdup(getenv("SHIM_RESOLVER_ADDRESSES")), *rest = NULL;
+      *found = NULL;
+      for (char *one = strtok_r(list, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
+        struct addrinfo *more = NULL, **end = found;
+        if (real(one, service, hints, &more) != 0) continue;
+        while (*end) end = &(*end)->ai_next;
+        *end = more;
+      }
+      free(list);
+      return *found ? 0 : EAI_NONAME;
+    }
+
     int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
-      const char *mark = getenv("SHIM_RESOLVER_MARK");
+      const char *mark = getenv("SHIM_RESOLVER_MARK"), *known = getenv("SHIM_RESOLVER_NAME");
       if (!mark) {
-        int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-        real = dlsym(RTLD_NEXT, "getaddrinfo");
+        resolver *real = (resolver *)dlsym(RTLD_NEXT, "getaddrinfo");
+        if (known && name && strcmp(known, name) == 0) return look_up(real, service, hints, found);
         return real(name, service, hints, found);
       }
       close(open(mark, O_CREAT | O_WRONLY, 0600));

@@ -8,13 +8,16 @@ final class TLSContext: Sendable {
   // OpenSSL counts the references, and locks what it changes.
   nonisolated(unsafe) private let context: OpaquePointer
   private let verifies: Bool
+  /// Receives what is found out about each certificate; nil: certificates are verified as usual.
+  let inspect: (@Sendable (CertificateReport) -> Void)?
   /// For each origin, the address of a retained `SSL_SESSION`; 0: sessions of this origin are not resumed.
   private let sessions = Mutex<[String: UInt]>([:])
 
   init(_ options: SocketTransport.Options) throws(TLSProblem) {
     guard let context = SSL_CTX_new(TLS_client_method()) else { throw TLSProblem(.tls, "TLS cannot be begun") }
     self.context = context
-    verifies = options.verifiesTLS
+    inspect = options.inspectsCertificates
+    verifies = options.verifiesTLS || inspect != nil
     SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(SSL_MODE_RELEASE_BUFFERS), nil)
     SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
     SSL_CTX_set_ciphersuites(context, Certificates.ciphers)
@@ -103,6 +106,7 @@ private func verifyCertificate(_ verification: OpaquePointer?, _ context: Unsafe
     X509_VERIFY_PARAM_set_hostflags(
       X509_STORE_CTX_get0_param(verification), hostFlags | UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
   }
+  CertificateLog.attach(to: verification)
   return X509_verify_cert(verification)
 }
 

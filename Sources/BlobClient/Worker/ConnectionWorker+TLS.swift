@@ -17,7 +17,14 @@ extension ConnectionWorker {
       throw TransportError(.tls, "\(transfer.job.name): '\(peer.name)' cannot be asked for its certificate")
     }
     do throws(TransportError) {
-      try shakeHands(ssl, peer, socket, transfer, until: end)
+      if let inspect = tls.inspect {
+        let log = CertificateLog(of: ssl)
+        defer { log.end() }
+        try shakeHands(ssl, peer, socket, transfer, until: end)
+        if let report = log.report() { inspect(report) }
+      } else {
+        try shakeHands(ssl, peer, socket, transfer, until: end)
+      }
       guard let channel = TLSChannel(ssl, on: socket, pool.smallBuffers, tls, peer.origin) else {
         throw TransportError(.tls, "\(transfer.job.name): TLS cannot be begun")
       }

@@ -2,7 +2,7 @@ import BlobHTTP
 
 // The drafts of resumable uploads differ, and each has its own "interop version".
 extension IETFResumable {
-  func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
+  package func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
     // `Connection` makes proxies remove `Upload-Interim`. A server that sees the second field alone knows that a proxy is
     // between, which may not understand interim responses. RFC 9110 §7.6.1.
     HTTPRequest(

@@ -9,7 +9,7 @@ import Blobs
 public struct IETFResumable: UploadProtocol {
   public let name = "resumable"
   static let version = "8"
-  static let bodyType = "application/partial-upload"
+  package static let bodyType = "application/partial-upload"
 
   /// A file up to this many bytes is sent with the request that creates the upload.
   public var wholeUpTo: Int64

@@ -6,8 +6,8 @@ import Blobs
 /// concatenation, and POST in place of methods that do not get through.
 public struct Tus: UploadProtocol {
   public let name = "tus"
-  static let version = "1.0.0"
-  static let bodyType = "application/offset+octet-stream"
+  package static let version = "1.0.0"
+  package static let bodyType = "application/offset+octet-stream"
 
   /// A file up to this many bytes is sent with the request that creates the upload, if the server supports that.
   public var wholeUpTo: Int64

@@ -37,7 +37,8 @@ struct ConnectionOptions: Sendable, Hashable {
 
   init() {}
 
-  init(_ arguments: Arguments) throws(UsageError) {
+  /// - `namesBuckets`: the command also has the options of `s3://`.
+  init(_ arguments: Arguments, namesBuckets: Bool = true) throws(UsageError) {
     for value in arguments.all("header") { headers.append(try Self.header(value)) }
     tokenFile = arguments.value("token-file")?.absolute()
     certificates = arguments.value("cacert")?.absolute()
@@ -46,7 +47,7 @@ struct ConnectionOptions: Sendable, Hashable {
     retries = try arguments.count("retries", 0...1_000_000)
     timeout = try Self.limit("timeout", arguments)
     finishTimeout = try Self.limit("finish-timeout", arguments)
-    s3 = try S3Options(arguments)
+    if namesBuckets { s3 = try S3Options(arguments) }
     if let given = arguments.value("netrc-file") {
       netrcFile = given.absolute()
     } else if arguments.flag("netrc") {
@@ -173,7 +174,10 @@ struct ConnectionOptions: Sendable, Hashable {
   // RFC 9110 §5.6.2: characters that a token must not contain.
   private static let separators = Set("()<>@,;:\\\"/[]?={}".utf8)
 
-  static let declared: [OptionDeclaration] =
+  static let declared = declaredForServers + S3Options.declared
+
+  /// The options for every kind of server.
+  static let declaredForServers: [OptionDeclaration] =
     [
       .value("token-file", "FILE", "the bearer token, in a file: 'Authorization: Bearer …'; read again after a 401")
     ]
@@ -195,5 +199,5 @@ struct ConnectionOptions: Sendable, Hashable {
         "finish-timeout", "DURATION",
         "for the answer once all is sent, 12 times that while it is at work; else 5m"
       ),
-    ].inGroup(.network) + S3Options.declared
+    ].inGroup(.network)
 }

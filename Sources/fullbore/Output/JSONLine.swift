@@ -8,6 +8,9 @@ struct JSONLine: Sendable {
 
   init(_ event: String) { add("event", event) }
 
+  /// An object inside another one, without an event.
+  init() {}
+
   init(_ event: String, _ file: PushedFile) {
     self.init(event)
     add(path: file.relative)
@@ -23,6 +26,10 @@ struct JSONLine: Sendable {
   mutating func add(_ name: String, _ value: Bool) { add(raw: name, "\(value)") }
   mutating func add(_ name: String, seconds value: Duration) {
     add(raw: name, Quantity.fixed(Quantity.seconds(value), decimals: 3))
+  }
+
+  mutating func add(_ name: String, objects: [JSONLine]) {
+    add(raw: name, "[\(objects.map(\.text).joined(separator: ","))]")
   }
 
   /// Adds `path`, and `path_bytes` in hexadecimal if the name is not UTF-8.

@@ -1,0 +1,75 @@
+import BlobHTTP
+import Blobs
+
+/// The URL by which a server names an upload, compared with the URL by which the client has reached it.
+struct UploadLocation: Sendable {
+  /// As the server has written it.
+  let told: String
+  /// The server's URL; nil: it is none.
+  let url: HTTPURL?
+  let endpoint: HTTPURL
+
+  init(_ told: String, of request: HTTPURL, at endpoint: HTTPURL) {
+    (self.told, self.endpoint) = (told, endpoint)
+    url = request.resolve(told)
+  }
+
+  /// What differs from the URL of the destination; empty: nothing.
+  var differences: [String] {
+    guard let url else { return ["it is no URL"] }
+    var found: [String] = []
+    if url.scheme != endpoint.scheme { found.append("the scheme is \(url.scheme) instead of \(endpoint.scheme)") }
+    if url.host != endpoint.host { found.append("the host is \(url.host) instead of \(endpoint.host)") }
+    // The usual port of the wrong scheme is no mistake of its own.
+    let isUsual = url.scheme != endpoint.scheme && (url.port == 80 || url.port == 443)
+    if url.port != endpoint.port, !isUsual { found.append("the port is \(url.port) instead of \(endpoint.port)") }
+    return found
+  }
+
+  /// The folder of the destination, if the URL is not below it: a proxy may have removed that part of the path.
+  var lostPrefix: String? {
+    let folder = endpoint.path.hasSuffix("/") ? endpoint.path : endpoint.path + "/"
+    guard let url, folder != "/", !url.path.hasPrefix(folder) else { return nil }
+    return folder
+  }
+
+  /// The same upload at the origin of the destination.
+  private func corrected(prefix: String?) -> HTTPURL? {
+    guard let url else { return nil }
+    return HTTPURL(endpoint.origin + (prefix.map { $0.dropLast() + url.path } ?? url.path))
+  }
+
+  /// Asks for the upload. Returns the URL at which it is, if any, and what is wrong with the server's own.
+  func examined(
+    _ dialect: UploadDialect, _ target: DoctorTarget, _ transport: any Transport
+  ) async -> (HTTPURL?, Finding?) {
+    let differences = differences
+    if differences.isEmpty, let url, await isThere(url, dialect, target, transport) { return (url, nil) }
+    for prefix in [nil, lostPrefix] {
+      guard let other = corrected(prefix: prefix), await isThere(other, dialect, target, transport) else { continue }
+      return (other, finding(differences, prefix: prefix))
+    }
+    return (nil, finding(differences.isEmpty ? ["there is no upload at this URL"] : differences, prefix: lostPrefix))
+  }
+
+  private func isThere(
+    _ url: HTTPURL, _ dialect: UploadDialect, _ target: DoctorTarget, _ transport: any Transport
+  ) async -> Bool {
+    let question = dialect.request("HEAD", url)
+    let request = target.request("HEAD", url, question.headers)
+    // Without a response, it is not there.
+    guard let response = try? await target.answer(to: request, over: transport) else { return false }
+    return response.isSuccess && response.headers["Upload-Offset"] != nil
+  }
+
+  private func finding(_ differences: [String], prefix: String?) -> Finding {
+    let list = (differences + (prefix.map { ["the path lacks \($0)"] } ?? [])).joined(separator: ", ")
+    let addresses = self.differences.isEmpty ? [] : Mend.location(prefix: nil)
+    let paths = prefix.map { Mend.location(prefix: $0) } ?? []
+    return Finding(
+      kind: .location,
+      what: "the server names an upload by \(told.prefix(200).prefix { $0 != "?" }), which leads elsewhere: \(list)",
+      consequence: "Uploads begin and cannot go on: their URL is not that of the proxy.",
+      mends: addresses + paths)
+  }
+}
