@@ -8,6 +8,8 @@ struct CommandDeclaration: Sendable {
   var examples: [Example] = []
   /// Further information for the user.
   var notes = ""
+  /// The words among which the first operand is; empty: it is something else.
+  var operands: [String] = []
 
   struct Example: Sendable {
     /// The command line after `fullbore `.

@@ -45,6 +45,7 @@ struct PushOptions: Sendable {
   var output: OutputOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
+    let arguments = try arguments.withPlace()
     let operands = arguments.operands
     // An option without its value uses the first source as its value.
     pace = try PaceOptions(arguments)
@@ -94,7 +95,7 @@ struct PushOptions: Sendable {
     }
     (layout, edits) = try Self.gallery(arguments)
     editQuality = try arguments.count("edit-quality", 1...100) ?? editQuality
-    _ = try connection.requestHeaders(for: destination.endpoint)
+    _ = try connection.requestHeaders(for: isDryRun ? nil : destination.endpoint)
     journal = try journalPath(arguments)
     tree.journal = JournalFiles(journal)
     output = try OutputOptions(arguments)
@@ -128,7 +129,7 @@ struct PushOptions: Sendable {
   /// S3 has its own credentials, and the S3 options do not apply to other destinations.
   private static func check(_ connection: ConnectionOptions, for destination: Destination) throws(UsageError) {
     if destination.s3 != nil {
-      if connection.tokenFile != nil || connection.netrcFile != nil {
+      if connection.hasCredentialsOfHTTP {
         throw UsageError("s3:// is signed with keys from the environment or ~/.aws: no --token-file, no --netrc")
       }
     } else if connection.s3 != S3Options() {
@@ -225,6 +226,7 @@ struct PushOptions: Sendable {
       "to Nextcloud, or another WebDAV server"),
     .init("push holiday.mov s3://media/2026/", "to S3; keys from the environment or ~/.aws"),
     .init("push - http://nas:8080/albums.tar", "standard input, under that name"),
+    .init("push DCIM/ nas:2026/", "to the place 'nas', which 'fullbore places add' has made"),
   ]
 
   static let notes = """
@@ -246,6 +248,9 @@ struct PushOptions: Sendable {
     resumable+, dav+ or form+ before it, or none: then the server is asked. With a slash at its end it means "into";
     without one, a single source arrives as exactly that name: of a folder DIR sent to …/2026, DIR/a is …/2026/a, and
     sent to …/2026/ it is …/2026/DIR/a. Forms are always posted to the URL as it is, under the file's own name.
+    NAME:folder/ is that folder at a place of 'fullbore places', with its URL, its credentials and its options. What is
+    given here wins over those, and any credentials given here over all of its own. The folder is written as it is called,
+    without %20 and the like.
     A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
     change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
     still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a
