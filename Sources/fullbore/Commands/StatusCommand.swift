@@ -32,12 +32,13 @@ struct StatusCommand: Command {
   let connection: ConnectionOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
+    // The same word means something else to a push, for which a place may have it.
+    isAsking = arguments.flag("check")
     let arguments = try arguments.withPlace()
     choice = try DestinationChoice(arguments.operands)
     journal = try journalPath(arguments)
     showsAll = arguments.flag("all")
     isJSON = arguments.flag("json")
-    isAsking = arguments.flag("check")
     connection = try ConnectionOptions(arguments)
   }
 

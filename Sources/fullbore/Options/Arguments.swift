@@ -51,7 +51,8 @@ struct Arguments: Sendable {
     let hasCredentials = Place.credentials.contains { values[$0] != nil }
     // A profile's keys sign for the place's own server.
     let hasOtherServer = values["endpoint"] != nil
-    for (name, value) in place.values where values[name] == nil && !(hasOtherServer && name == "profile") {
+    for (name, value) in place.values where values[name] == nil {
+      if hasOtherServer && name == "profile" || name == "on-conflict" && values["overwrite"] != nil { continue }
       if Place.credentials.contains(name) {
         if hasCredentials { continue }
         placeOfCredentials = place.name

@@ -146,7 +146,9 @@ extension ExitStatus {
     case .destination: self = .unreachable
     case .source, .file, .journal: self = .failed
     case nil:
-      let hasFailed = counters.filesFailed.load(ordering: .relaxed) > 0
+      // What was skipped is not at the destination, and a card must not be emptied for it.
+      let hasFailed =
+        counters.filesFailed.load(ordering: .relaxed) > 0 || counters.filesSkipped.load(ordering: .relaxed) > 0
       self = hasFailed || counters.isIncomplete.load(ordering: .relaxed) ? .failed : .ok
     }
   }

@@ -108,6 +108,9 @@ struct PlacesReader {
     if text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
       throw refusal(entry.valuePosition, "\(entry.key): a control character in the text")
     }
+    if option.name == "on-conflict", text == NameConflict.overwrite.rawValue {
+      throw refusal(entry.valuePosition, "on-conflict: overwrite loses files, so it is given to each command")
+    }
     let isFile = text.hasPrefix("@")
     if option.name == "header" || option.name == "form", !isFile {
       throw refusal(
