@@ -166,6 +166,25 @@ extension EndToEnd {
       }
     }
 
+    /// A push that is killed after a file got another name goes on under that name.
+    @Test func resumeGoesOnUnderTheNewName() async throws {
+      try photo("one/film.mov", seed: 1)
+      try scratch.file("two/film.mov", 16 << 20, seed: 2)
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await push(scratch.path("one/"), server.url).end == .exited(0))
+      let first = try Command(
+        Tool.fullbore,
+        ["push", "--on-conflict", "rename", "--bwlimit", "4M", scratch.path("two/"), "tus+\(server.url)"], in: scratch)
+      try await until("bytes of the film are there") { server.folder.received() > 2 << 20 ? true : nil }
+      try await untilEveryFileIsKnown(in: scratch)
+      first.kill(SIGKILL)
+      try await first.wait()
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(end == .exited(0), "\(resume.output)\(resume.errors)")
+      #expect(server.folder.files().keys.sorted() == ["film-2.mov", "film.mov"])
+      #expect(arrived(server, "film-2.mov") == bytes(scratch.path("two/film.mov")))
+    }
+
     @Test func watchCountsOnToo() async throws {
       try photo("one/IMG.JPG", seed: 1)
       try photo("two/IMG.JPG", seed: 2)

@@ -157,6 +157,19 @@ extension EndToEnd {
       #expect(abort.end == .exited(0) && server.folder.unfinished() == 0, "\(abort.output)\(abort.errors)")
     }
 
+    @Test func watchSendsToThePlace() async throws {
+      let server = try await ServeProcess.start(in: scratch, "--token-file", tokenFile())
+      try writeConfiguration(
+        "[places.nas]\nurl = \"\(server.url)\"\ntoken-file = \"\(scratch.path("token"))\"\nsettle = \"100ms\"\n")
+      try scratch.file("card/a.JPG", 10)
+      let watch = try Command(
+        Tool.fullbore, ["watch", scratch.path("card/"), "nas:in/"], in: scratch,
+        environment: ["XDG_CONFIG_HOME": scratch.path("config")])
+      try await until("the file arrives") { server.folder.files()["in/a.JPG"] }
+      watch.kill(SIGINT)
+      #expect(try await watch.wait() == .exited(130))
+    }
+
     @Test func theCommandLineWins() async throws {
       let server = try await ServeProcess.start(in: scratch, "--token-file", tokenFile())
       try writeConfiguration(

@@ -82,7 +82,7 @@ struct PlacesCommand: Command {
         try file.remove(name)
         Console.output.write("\(name) is removed from \(shown(file.path)); files that hold its secrets stay.\n")
         return .ok
-      case .add(let name, let url): return await interruptible { await add(name, url) }
+      case .add(let name, let url): return await add(name, url)
       }
     } catch {
       return refuse(error)

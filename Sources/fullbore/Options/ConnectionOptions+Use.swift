@@ -6,13 +6,22 @@ import Blobs
 
 extension ConnectionOptions {
   /// The request fields, read from their files now; the error names a missing file.
-  func fields(for endpoint: HTTPURL) throws(UploadError) -> HTTPHeaders {
-    do {
-      return try requestHeaders(for: endpoint)
-    } catch {
-      throw UploadError(.giveUp, .destination, error.message)
+  func fields(for endpoint: HTTPURL) async throws(UploadError) -> HTTPHeaders {
+    let read: Result<HTTPHeaders, UsageError>
+    if tokenCommand == nil, passwordCommand == nil {
+      read = Result { () throws(UsageError) in try requestHeaders(for: endpoint) }
+    } else {
+      // A command may wait for the user.
+      let printed = await Self.commands.runUntilCancelled { _ in
+        Result { () throws(UsageError) in try requestHeaders(for: endpoint) }
+      }
+      guard let printed else { throw UploadError(.giveUp, .cancelled, "cancelled") }
+      read = printed
     }
+    do { return try read.get() } catch { throw UploadError(.giveUp, .destination, error.message) }
   }
+
+  private static let commands = BlockingPool("fullbore-secrets", threads: 1)
 
   /// Reads the request fields again, for a server that does not take them any more; nil: none of them is in a file, or the
   /// output of a command.

@@ -51,7 +51,7 @@ struct PlaceTest: Sendable {
     at endpoint: HTTPURL, _ connection: ConnectionOptions, _ transport: SocketTransport
   ) async throws(UploadError) -> Answer? {
     var request = HTTPRequest("HEAD", endpoint)
-    request.headers = try connection.fields(for: endpoint)
+    request.headers = try await connection.fields(for: endpoint)
     let response: HTTPResponse
     do {
       response = try await transport.send(request, body: nil, Exchange())

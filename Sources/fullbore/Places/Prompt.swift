@@ -14,6 +14,12 @@ struct Prompt: Sendable {
     var saved = termios()
     let hides = isSecret && tcgetattr(0, &saved) == 0
     if hides {
+      // Nobody could see what they type after an interruption.
+      Signals.onInterrupt { [saved] _ in
+        var saved = saved
+        tcsetattr(0, TCSAFLUSH, &saved)
+        _exit(ExitStatus.interrupted.rawValue)
+      }
       var silent = saved
       silent.c_lflag &= ~tcflag_t(ECHO)
       tcsetattr(0, TCSAFLUSH, &silent)
