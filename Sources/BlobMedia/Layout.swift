@@ -17,6 +17,10 @@ public struct Layout: Sendable, Hashable {
     case stem, ext
     /// The file's folders below the source.
     case folder
+    /// The model of the camera, as `CameraName` has it.
+    case camera
+    /// 1, or a higher number where another file has that path.
+    case counter
   }
 
   private let pieces: [Piece]
@@ -44,6 +48,10 @@ public struct Layout: Sendable, Hashable {
     }
     self.pieces = pieces
     let sample = path(of: "folder/name.ext", taken: CaptureDate(2000, 1, 1))
+    if pieces.count(where: { $0 == .field(.counter) }) > 1 {
+      problem = "{counter} stands in it once"
+      return nil
+    }
     if !sample.isNameBelow || template.isAbsolute || template.hasTrailingSlash {
       problem = "wanted a path below the destination, that ends in a name and has no . or .. in it"
       return nil
@@ -54,14 +62,23 @@ public struct Layout: Sendable, Hashable {
     }
   }
 
-  /// The destination path of a file. `relative` is its path below the source.
-  public func path(of relative: BytePath, taken date: CaptureDate) -> BytePath {
+  /// Whether the template has this field.
+  public func has(_ field: Field) -> Bool { pieces.contains(.field(field)) }
+
+  /// The destination path of a file, whose `{counter}` is 1. `relative` is its path below the source. `camera`: nil if it is
+  /// not known.
+  public func path(of relative: BytePath, taken date: CaptureDate, camera: CameraName? = nil) -> BytePath {
+    BytePath(uncountedPath(of: relative, taken: date, camera: camera).bytes.map { $0 == 0 ? UInt8(ascii: "1") : $0 })
+  }
+
+  /// Like `path`, with a NUL, which no name has, in place of the counter.
+  package func uncountedPath(of relative: BytePath, taken date: CaptureDate, camera: CameraName?) -> BytePath {
     let name = relative.name.bytes
     let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
     let bytes = pieces.reduce(into: [UInt8]()) { bytes, piece in
       // Remove the dot before the extension of a name that has none.
       if piece == .field(.ext), dot == name.endIndex, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
-      bytes += part(piece, name, dot, relative, date)
+      bytes += part(piece, name, dot, relative, date, camera)
     }
     // Splitting and joining the components removes the slash after an empty folder.
     return BytePath(bytes).components.reduce(BytePath("")) { $0.appending($1) }
@@ -69,7 +86,7 @@ public struct Layout: Sendable, Hashable {
 
   /// The bytes that replace `piece`. `dot` is the index in `name` at which the extension begins.
   private func part(
-    _ piece: Piece, _ name: [UInt8], _ dot: Int, _ relative: BytePath, _ date: CaptureDate
+    _ piece: Piece, _ name: [UInt8], _ dot: Int, _ relative: BytePath, _ date: CaptureDate, _ camera: CameraName?
   ) -> [UInt8] {
     switch piece {
     case .text(let text): text
@@ -83,6 +100,8 @@ public struct Layout: Sendable, Hashable {
     case .field(.stem): Array(name[..<dot])
     case .field(.ext): Array(name[dot...].dropFirst())
     case .field(.folder): Array(relative.bytes.dropLast(name.count))
+    case .field(.camera): Array((camera?.text ?? CameraName.unknown).utf8)
+    case .field(.counter): [0]
     }
   }
 

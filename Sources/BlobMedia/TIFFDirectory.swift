@@ -48,6 +48,19 @@ struct TIFFDirectory {
     return nil
   }
 
+  /// Manufacturer and model of the camera, as far as they are there. TIFF 6.0, Make and Model.
+  var camera: (make: String?, model: String?) {
+    let found = entries([0x010F, 0x0110], in: main)
+    return (found[0x010F].flatMap(text), found[0x0110].flatMap(text))
+  }
+
+  /// Text of 128 bytes at most; nil: there is none.
+  private func text(_ entry: Entry) -> String? {
+    guard entry.type == 2, (5...128).contains(entry.count) else { return nil }
+    let text = bytes(entry.value, Int(entry.count)).prefix { $0 != 0 }
+    return String(validating: text, as: UTF8.self)
+  }
+
   /// The main picture's orientation; nil if it is missing or invalid.
   var orientation: PhotoOrientation? {
     guard let entry = entries([0x0112], in: main)[0x0112], entry.type == 3 else { return nil }

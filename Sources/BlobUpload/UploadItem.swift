@@ -10,6 +10,8 @@ public struct UploadItem: Sendable {
   public var identity: BytePath
   /// Where the source is sent, and under which name.
   public var target: UploadTarget
+  /// How the name counts on where it is taken; nil: it has no number yet, and would get one before its extension.
+  package var numbered: UploadQueue.NumberedName?
 
   /// Creates an item, without opening its source.
   public init(source: any BlobSource, info: BlobInfo, identity: BytePath, target: UploadTarget) {

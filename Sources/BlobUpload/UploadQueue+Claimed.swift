@@ -8,14 +8,19 @@ extension UploadQueue {
     let looks: Int
     /// How many times the server has lost the item after it had said that it was stored.
     let losses: Int
+    /// How many names were taken at the destination before the item got this one.
+    let names: Int
 
-    init(_ item: UploadItem, _ claim: JournalClaim, _ progress: UploadProgress? = nil, looks: Int = 0, losses: Int = 0)
-    {
+    init(
+      _ item: UploadItem, _ claim: JournalClaim, _ progress: UploadProgress? = nil, looks: Int = 0, losses: Int = 0,
+      names: Int = 0
+    ) {
       self.item = item
       self.claim = claim
       self.progress = progress
       self.looks = looks
       self.losses = losses
+      self.names = names
     }
   }
 }

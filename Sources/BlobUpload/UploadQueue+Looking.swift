@@ -20,7 +20,7 @@ extension UploadQueue {
     // A journal that cannot be written ends the queue at the next item; this item reports its own error.
     guard let claimed = try? await claim([again]).first else { return nil }
     progress.restart()
-    return Claimed(again, claimed.claim, progress, looks: work.looks + 1)
+    return Claimed(again, claimed.claim, progress, looks: work.looks + 1, names: work.names)
   }
 
   /// Returns the item with new metadata if it differs from the version that was found, though its content may be the

@@ -26,6 +26,8 @@ public struct UploadQueue: Sendable {
   /// A file that has only grown since this journal sent it may replace the version that was sent, if the server still
   /// has that.
   public var replacesGrown = false
+  /// What becomes of items whose names have other bytes at the destination.
+  package var conflicts = Conflicts.fail
   /// An item is as after an interruption if the server has refused the credentials: the next run goes on with it.
   package var keepsRefusedOpen = false
   /// Totals over all items of the queue. It may be shared with other queues.
@@ -229,13 +231,18 @@ public struct UploadQueue: Sendable {
     } catch {
       let error = await explained(await explainedByPlace(error, of: work.item))
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
+      if let again = await underNextName(work, id, progress, error) { return await handle(again, engine, observer) }
       // A file that cannot be read back was not refused.
       let failure = isStored ? error : judged(error)
       // The next run goes on, as after an interruption.
       let isOpen =
         failure.side == .cancelled || failure.mayPass(for: work.item.source, work.item.info)
         || keepsRefusedOpen && failure.asksForCredentials
-      if isOpen { release([work]) } else { journal.failed(id, failure.message) }
+      if isOpen {
+        release([work])
+      } else if await !isLeftOut(id, failure) {
+        journal.failed(id, failure.message)
+      }
       observer.ended(work.item, progress, .failed(failure))
       return failure.endsQueue ? failure : nil
     }

@@ -16,8 +16,9 @@ enum Fullbore {
 
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
-    PushCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, AbortCommand.self, ServeCommand.self,
-    ChecksumCommand.self, DoctorCommand.self, ManualCommand.self, CompletionsCommand.self,
+    PushCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, HistoryCommand.self, AbortCommand.self,
+    PlacesCommand.self, ServeCommand.self, ChecksumCommand.self, DoctorCommand.self, ManualCommand.self,
+    CompletionsCommand.self,
   ]
 
   static func main() async {

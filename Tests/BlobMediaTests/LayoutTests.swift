@@ -8,13 +8,14 @@ import Testing
   @Test(
     arguments: [
       ("{year}/{month}/{name}", "2024/01/IMG_1.HEIC"), ("{name}", "IMG_1.HEIC"),
-      ("all/{folder}/{name}", "all/DCIM/100/IMG_1.HEIC"),
+      ("all/{folder}/{name}", "all/DCIM/100/IMG_1.HEIC"), ("{camera}/{name}", "X-T5/IMG_1.HEIC"),
+      ("{year}/{stem}_{counter}.{ext}", "2024/IMG_1_1.HEIC"), ("{counter}/{name}", "1/IMG_1.HEIC"),
       ("{year}-{month}-{day} {hour}.{minute}.{second} {stem}.{ext}", "2024-01-02 03.04.05 IMG_1.HEIC"),
     ] as [(BytePath, BytePath)])
   func fieldsAreFilledIn(_ template: BytePath, _ path: BytePath) throws {
     var problem = ""
     let layout = try #require(Layout(template, problem: &problem), "\(problem)")
-    #expect(layout.path(of: "DCIM/100/IMG_1.HEIC", taken: date) == path)
+    #expect(layout.path(of: "DCIM/100/IMG_1.HEIC", taken: date, camera: CameraName("X-T5")) == path)
   }
 
   @Test(
@@ -24,6 +25,36 @@ import Testing
     var problem = ""
     let layout = try #require(Layout("a/{stem}.{ext}", problem: &problem))
     #expect(layout.path(of: name, taken: date) == path)
+  }
+
+  @Test func aCameraThatIsNotKnownIsNamedSo() throws {
+    var problem = ""
+    let layout = try #require(Layout("{camera}/{name}", problem: &problem))
+    #expect(layout.path(of: "IMG_1", taken: date) == "unknown/IMG_1")
+  }
+
+  /// What a picture says of its camera must not lead to another folder.
+  @Test(arguments: [
+    ("NIKON Z 9", "NIKON Z 9"), ("../../etc", "etc"), ("a/b\\c", "a-b-c"), ("  Canon EOS R5 \u{0}", "Canon EOS R5"),
+    ("X\nY", "X-Y"), ("iPhone 15 Pro", "iPhone 15 Pro"), ("ＳＯＮＹ", "ＳＯＮＹ"), ("a\u{202E}b", "a-b"),
+  ])
+  func aCamerasNameIsMadeAPartOfAPath(_ text: String, _ name: String) { #expect(CameraName(text)?.text == name) }
+
+  @Test(arguments: ["", ".", "..", "/", " ", "- ."]) func whatHasNoNameIsNotKnown(_ text: String) {
+    #expect(CameraName(text) == nil)
+  }
+
+  @Test func theCameraIsReadFromThePicture() {
+    func entry(_ tag: Int, _ count: Int, _ value: Int) -> [UInt8] {
+      PictureBytes.little(tag, 2) + PictureBytes.little(2, 2) + PictureBytes.little(count, 4)
+        + PictureBytes.little(value, 4)
+    }
+    let head = Array("II*\0".utf8) + PictureBytes.little(8, 4) + PictureBytes.little(2, 2)
+    let tiff =
+      head + entry(0x010F, 6, 38) + entry(0x0110, 8, 44) + PictureBytes.little(0, 4) + Array("NIKON\0NIKON D7\0".utf8)
+    #expect(CameraName.read(from: DataSource(tiff))?.text == "NIKON D7")
+    // Every beginning of the file is read, or has no camera.
+    for count in tiff.indices { _ = CameraName.read(from: DataSource(Array(tiff[..<count]))) }
   }
 
   @Test func whatIsEmptyLeavesNoSlash() throws {
@@ -47,7 +78,8 @@ import Testing
       ("/{name}", "below the destination"), ("../{name}", "below the destination"),
       ("./{name}", "below the destination"), ("x/./{name}", "below the destination"),
       ("{name}/", "below the destination"),
-      ("", "below the destination"), ("{year}/{month}", "one name"),
+      ("", "below the destination"), ("{year}/{month}", "one name"), ("{counter}", "one name"),
+      ("{counter}{name}{counter}", "once"),
     ] as [(BytePath, String)])
   func whatIsNoLayoutIsRefused(_ template: BytePath, _ words: String) {
     var problem = ""

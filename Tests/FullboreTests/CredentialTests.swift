@@ -135,11 +135,11 @@ import Testing
       endpoint: HTTPURL("https://media.example/")!, uploadProtocol: PlainPut(), limits: PartLimits())
     let kept = given.journaled(destination, overwrite: false)
     #expect(!"\(kept)".contains("secret"))
-    let again = ConnectionOptions().completed(from: kept)
+    let again = try ConnectionOptions().completed(from: kept)
     #expect(again.tokenFile == token && again.netrcFile == netrc && again.headers == [.file(field)])
     #expect(again.proxy == .file(proxy))
     let plain = try options("--proxy", "socks5://proxy:1").connection
     let journaled = plain.journaled(destination, overwrite: false)
-    #expect(ConnectionOptions().completed(from: journaled).proxy == plain.proxy)
+    #expect(try ConnectionOptions().completed(from: journaled).proxy == plain.proxy)
   }
 }

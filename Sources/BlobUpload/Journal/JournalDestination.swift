@@ -23,6 +23,9 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   public var protocolName: String
   /// Paths of files that are read again in each run.
   package var tokenFile: String?
+  /// The user's name for the place whose credentials these are, which are looked up there again in each run; nil: they are
+  /// given by the paths here, or there are none.
+  package var placeName: String?
   /// Paths of files with header fields, which are read again in each run.
   package var headerFiles: [String]
   /// The path of a netrc file with user and password, which is read again in each run; nil: none.

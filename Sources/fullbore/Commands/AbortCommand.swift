@@ -39,6 +39,12 @@ struct AbortCommand: Command {
   let journal: BytePath
 
   init(_ arguments: Arguments) throws(UsageError) {
+    var arguments = arguments
+    var orphans = arguments.value("orphans")
+    if let given = orphans, let (place, url) = try Places.destination(given) {
+      orphans = url
+      arguments.use(place)
+    }
     var ids: Set<Int64> = []
     for operand in arguments.operands {
       guard let id = Int64(operand.description) else {
@@ -49,7 +55,7 @@ struct AbortCommand: Command {
     isForgetting = arguments.flag("forget")
     connection = try ConnectionOptions(arguments)
     journal = try journalPath(arguments)
-    if let place = arguments.value("orphans") {
+    if let place = orphans {
       guard ids.isEmpty, !["all", "unread", "expired"].contains(where: { arguments.flag($0) }) else {
         throw UsageError(
           "--orphans asks the server, not the journal: neither IDs nor --all nor --unread nor --expired with it")

@@ -10,7 +10,7 @@ struct KnownServer: Sendable {
   /// Sends at most one request. `connection` contains the options given now; all others are those of the push. Throws
   /// if the credentials belong to another user than those of the push.
   init(_ kept: JournalDestination, _ connection: ConnectionOptions) async throws(UploadError) {
-    let connection = connection.completed(from: kept)
+    let connection = try connection.completed(from: kept)
     let transport = SocketTransport(try connection.transportOptions(connections: 1))
     let destination: UploadDestination
     do throws(UploadError) {

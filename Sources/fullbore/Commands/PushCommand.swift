@@ -83,17 +83,18 @@ struct PushCommand: Command {
       let feed = try PushFeed(
         run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
         omitsTimes: options.omitsTimes, names: options.namesMayMeet ? ClaimedNames() : nil)
-      let ended = await run.run { () async throws(UploadError) in
-        if let items = await feed.next(of: walk) { return items }
-        // The batches before this one are claimed. The listing stays if files may be missing from the journal: the next
-        // push must find them again. If a source is empty now, it may have contained files that an earlier push did not
-        // reach.
-        let hasLost = listing.followsUnread && !walk.emptySources.isEmpty
-        if !Task.isCancelled, !hasLost, !counters.isIncomplete.load(ordering: .relaxed) {
-          try await endListings([listing.id], in: journal)
-        }
-        return nil
-      }
+      let ended = await run.run(
+        { () async throws(UploadError) in
+          if let items = await feed.next(of: walk) { return items }
+          // The batches before this one are claimed. The listing stays if files may be missing from the journal: the next
+          // push must find them again. If a source is empty now, it may have contained files that an earlier push did not
+          // reach.
+          let hasLost = listing.followsUnread && !walk.emptySources.isEmpty
+          if !Task.isCancelled, !hasLost, !counters.isIncomplete.load(ordering: .relaxed) {
+            try await endListings([listing.id], in: journal)
+          }
+          return nil
+        }, renaming: { feed.renamed($0) })
       if ended == nil {
         try await walk.emptySources.look(
           in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)

@@ -12,6 +12,14 @@ extension PushFeed {
       let name = name(of: item)
       if !names.take(name, for: item.identity) {
         if let clash = await clash(of: item, in: names, among: kept) {
+          if run.onConflict == .rename, let own = await ownName(for: item, in: names, among: kept) {
+            kept.append(own)
+            continue
+          }
+          if run.onConflict == .skip {
+            refused(item, UploadError(.giveUp, .file, clash.message, status: 409))
+            continue
+          }
           clashes.append((item, clash.message))
           refused(item, UploadError(.giveUp, .file, clash.message))
           continue
@@ -22,6 +30,32 @@ extension PushFeed {
     }
     if !clashes.isEmpty { await note(clashes) }
     return kept
+  }
+
+  /// The item under the next name that no other file of this push has, or only one with the same bytes. nil: there are too
+  /// many files of one name.
+  private func ownName(for item: UploadItem, in names: ClaimedNames, among batch: [UploadItem]) async -> UploadItem? {
+    var item = item
+    while let next = item.underNextName(run.destination) {
+      item = next
+      if names.take(name(of: item), for: item.identity) { return item }
+      if await clash(of: item, in: names, among: batch) == nil {
+        names.give(name(of: item), to: item.identity)
+        return item
+      }
+    }
+    return nil
+  }
+
+  /// The item under the next name that no other file of this push has, for one whose name is taken at the destination. nil:
+  /// it has no other name.
+  func renamed(_ item: UploadItem) -> UploadItem? {
+    var item = item
+    while let next = item.underNextName(run.destination) {
+      item = next
+      if names?.take(name(of: item), for: item.identity) != false { return item }
+    }
+    return nil
   }
 
   /// Records in the journal which files are not sent, and why, so that `status` and `resume` list them.
@@ -68,5 +102,19 @@ extension PushFeed {
   /// The name that the receiver is told.
   private func name(of item: UploadItem) -> BytePath {
     run.destination.traits.dropsFolders ? item.target.path.name : item.target.path
+  }
+}
+
+extension UploadItem {
+  /// nil: there are too many files of one name.
+  fileprivate func underNextName(_ destination: UploadDestination) -> UploadItem? {
+    var numbered = numbered ?? UploadQueue.NumberedName(target.path)
+    guard numbered.count() else { return nil }
+    var item = self
+    item.numbered = numbered
+    item.target = destination.target(
+      numbered.path, length: target.length, contentType: target.contentType, overwrite: target.overwrite)
+    (item.target.modified, item.target.metadata) = (target.modified, target.metadata)
+    return item
   }
 }

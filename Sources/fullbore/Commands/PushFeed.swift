@@ -37,7 +37,8 @@ struct PushFeed: Sendable {
     self.names = names
     self.refused =
       refused ?? { item, error in
-        PushObserver(report: run.report, counters: run.counters).ended(item, nil, .failed(error))
+        PushObserver(report: run.report, counters: run.counters, skips: run.onConflict == .skip)
+          .ended(item, nil, .failed(error))
       }
     telling = run.destination.traits.carriesMetadata ? GalleryMetadata(edits: edits) : nil
     self.files = files
@@ -215,11 +216,13 @@ struct PushFeed: Sendable {
   private func item(
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
+    let name = UploadQueue.NumberedName(found.arrival)
     var target = run.destination.target(
-      found.arrival, length: info.length, contentType: contentType ?? ContentType.of(found.arrival),
-      overwrite: overwrites)
+      name.path, length: info.length, contentType: contentType ?? ContentType.of(name.path), overwrite: overwrites)
     if !omitsTimes { target.modified = info.modified }
-    return UploadItem(source: source, info: info, identity: found.identity, target: target)
+    var item = UploadItem(source: source, info: info, identity: found.identity, target: target)
+    if name.counter != nil { item.numbered = name }
+    return item
   }
 }
 

@@ -21,15 +21,19 @@ struct PushRun: Sendable {
   var spool = SpoolOptions()
   var partsAtOnce: Int?
   var replacesGrown = false
+  var onConflict = NameConflict.fail
   /// Informed about failed attempts; nil: nothing is.
   var outage: OutageMonitor?
   /// Waits for files that another process is sending.
   var waitsForOthers = true
 
   /// Sends all items of `feed`. Returns the error that ended the run early, if any; the error was already reported.
-  func run(_ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?) async -> UploadError? {
-    let observer = PushObserver(report: report, counters: counters)
-    guard let error = await send(feed, observer) else { return nil }
+  func run(
+    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?,
+    renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
+  ) async -> UploadError? {
+    let observer = PushObserver(report: report, counters: counters, skips: onConflict == .skip)
+    guard let error = await send(feed, observer, renaming: renaming) else { return nil }
     if observer.hasTold(error) {
       report.notice("stopped: nothing else would succeed at \(destination.endpoint) either")
     } else {
@@ -52,13 +56,19 @@ struct PushRun: Sendable {
 
   /// Like `run`, but reports items to `observer`, and does not report the returned error.
   func send(
-    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver
+    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver,
+    renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
   ) async -> UploadError? {
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
     queue.check = checks
     queue.verify = verifies
     queue.replacesGrown = replacesGrown
+    // The receiver of a form decides on names, and its refusal may mean something else.
+    if destination.traits.recipient == nil {
+      if onConflict == .skip { queue.conflicts = .leaveOut }
+      if onConflict == .rename, let renaming { queue.conflicts = .rename(renaming) }
+    }
     if waitsForOthers {
       queue.waiting = { [report, counters] pid in
         // The same file may have been found twice.
@@ -98,6 +108,7 @@ extension PushRun {
     partSize = options.partSize
     checks = options.checks
     verifies = options.verifies
+    onConflict = options.onConflict
     spool = options.spool
     self.outage = outage
     self.waitsForOthers = waitsForOthers
@@ -113,8 +124,11 @@ final class PushObserver: UploadObserver {
   /// The statuses with which files were rejected while the push continued. If all files are rejected, the push ends with
   /// the same error.
   private let toldRefusals = Mutex<Set<Int>>([])
+  /// Files whose names are taken are left out, as the user wants it.
+  private let skips: Bool
 
-  init(report: any PushReport, counters: PushCounters) {
+  init(report: any PushReport, counters: PushCounters, skips: Bool = false) {
+    self.skips = skips
     self.report = report
     self.counters = counters
   }
@@ -144,10 +158,15 @@ final class PushObserver: UploadObserver {
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
     case .sent(_, let start):
+      if item.isRenamed { counters.filesRenamed.add(1, ordering: .relaxed) }
       finish(file, .sent(bytes: (file.length ?? file.progress.acknowledged) - start, resumedFrom: start))
     case .doneBefore(let evidence): finish(file, .doneBefore(evidence))
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
     case .failed(let error) where error.side == .cancelled: report.dropped(file)
+    case .failed(let error) where skips && error.isNameTaken:
+      counters.skipped(length: file.length)
+      report.dropped(file)
+      report.leftOut(file.path, reason: NameConflict.skipped)
     case .failed(let error) where error.side == .destination:
       // The error ends the push, so it is reported only once.
       if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {

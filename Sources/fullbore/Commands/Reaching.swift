@@ -17,7 +17,7 @@ extension Reached {
     form: FormOptions = FormOptions(), isStream: Bool = false, overwrites: Bool = true,
     checks: Bool = false, telling outage: OutageMonitor? = nil, over transport: any Transport
   ) async throws(UploadError) {
-    let headers = try connection.fields(for: destination.endpoint)
+    let headers = try await connection.fields(for: destination.endpoint)
     guard let s3 = destination.s3 else {
       var settings = ProtocolSettings()
       (settings.checksum, settings.form, settings.isStream) = (checksum, try form.postNow(), isStream)
@@ -49,7 +49,7 @@ extension Reached {
     guard let endpoint = HTTPURL(kept.endpoint) else {
       throw UploadError(.giveUp, .journal, "the journal has no usable URL: '\(kept.endpoint)'")
     }
-    let headers = try connection.fields(for: endpoint)
+    let headers = try await connection.fields(for: endpoint)
     let checksum = kept.checksum.flatMap { Digest.Algorithm($0) }
     guard let place = kept.s3 else {
       var settings = ProtocolSettings()

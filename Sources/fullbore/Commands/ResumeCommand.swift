@@ -10,15 +10,15 @@ struct ResumeCommand: Command {
     options: OutputOptions.declared + PaceOptions.declared + ConnectionOptions.declared
       + [journalOption].inGroup(.output),
     notes: """
-      DESTINATION is a URL as 'fullbore status' shows it, s3://bucket/prefix or gs://bucket/prefix: only what goes there,
-      or below it, is finished. A URL that was pushed to with a query is given with its query again, since the journal does
-      not keep that.
+      DESTINATION is a URL as 'fullbore status' shows it, s3://bucket/prefix, gs://bucket/prefix, or a place: only what goes
+      there, or below it, is finished. A URL that was pushed to with a query is given with its query again, since the
+      journal does not keep that.
       A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
       has to be run again.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
       what is not given here is as if it had not been given there.
-      Credentials and certificates come from where they were when the push began. Those given here are for one server,
-      so with unfinished uploads for several, DESTINATION must name one.
+      Credentials and certificates come from where they were when the push began, and those of a place from that place as
+      it is now. Those given here are for one server, so with unfinished uploads for several, DESTINATION must name one.
       """)
 
   let choice: DestinationChoice
@@ -28,6 +28,7 @@ struct ResumeCommand: Command {
   let output: OutputOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
+    let arguments = try arguments.withPlace()
     choice = try DestinationChoice(arguments.operands)
     pace = try PaceOptions(arguments)
     connection = try ConnectionOptions(arguments)
@@ -119,7 +120,8 @@ struct ResumeCommand: Command {
   ) async -> UploadError? {
     do throws(UploadError) {
       let kept = try choice.completed(begun)
-      let connection = connection.completed(from: kept)
+      let connection = try connection.completed(from: kept)
+      let pace = try pace.completed(for: kept)
       let transport = SocketTransport(try connection.transportOptions(at: pace))
       let outage = HTTPURL(kept.endpoint).map { OutageMonitor($0, report, counters) }
       outage?.start()

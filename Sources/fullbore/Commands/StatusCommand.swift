@@ -16,8 +16,8 @@ struct StatusCommand: Command {
     notes: """
       'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up, as is needed for what
       cannot be read again: a file that is gone, or standard input. Of a card that is not plugged in, all is gone.
-      DESTINATION is a URL as it is shown here, s3://bucket/prefix or gs://bucket/prefix: then only what goes there, or
-      below it, is told and asked for.
+      DESTINATION is a URL as it is shown here, s3://bucket/prefix, gs://bucket/prefix, or a place: then only what goes
+      there, or below it, is told and asked for.
       "up to" is how far bytes were sent, "confirmed" what the server last said that it holds; what it holds
       now, --check asks. It does not ask about files that a process is sending just now.
       Exit status: 0 the journal was read, also where files are unfinished or have failed; 1 it cannot be read; 2 wrong
@@ -32,11 +32,13 @@ struct StatusCommand: Command {
   let connection: ConnectionOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
+    // The same word means something else to a push, for which a place may have it.
+    isAsking = arguments.flag("check")
+    let arguments = try arguments.withPlace()
     choice = try DestinationChoice(arguments.operands)
     journal = try journalPath(arguments)
     showsAll = arguments.flag("all")
     isJSON = arguments.flag("json")
-    isAsking = arguments.flag("check")
     connection = try ConnectionOptions(arguments)
   }
 

@@ -106,7 +106,7 @@ struct WatchCommand: Command {
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
           guard case let found?? = found else { return nil }
           return await items.items(found.map { FoundSource($0) })
-        }, observer)
+        }, observer, renaming: { items.renamed($0) })
       return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
     } catch {
       return error

@@ -25,6 +25,9 @@ enum Shell: String, CaseIterable, Sendable {
         "  '\(command.name) --\(option.name)') words='\(option.choices.joined(separator: " "))' ;;\n"
       }
     }
+    let operands = commands.filter { !$0.operands.isEmpty }.map { command in
+      "  '\(command.name) \(command.name)') words='\(command.operands.joined(separator: " "))' ;;\n"
+    }
     return """
       # Completions of fullbore for bash: made by 'fullbore completions bash'.
       _fullbore() {
@@ -38,8 +41,7 @@ enum Shell: String, CaseIterable, Sendable {
       \(cases.joined())  *) return ;;
         esac
         case "${COMP_WORDS[1]} $before" in
-      \(choices.joined())  'completions completions') words='\(shells)' ;;
-        esac
+      \(choices.joined())\(operands.joined())  esac
         if [ -n "$words" ]; then
           mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
           return
@@ -70,7 +72,7 @@ enum Shell: String, CaseIterable, Sendable {
         guard let short = option.short else { return "      \(repeats)--\(option.name)\(text)" }
         return "      '(-\(short) --\(option.name))'{-\(short),--\(option.name)}\(text)"
       }
-      let operands = command.name == "completions" ? "(\(shells))" : "_files"
+      let operands = command.operands.isEmpty ? "_files" : "(\(command.operands.joined(separator: " ")))"
       return
         "  \(command.name))\n    _arguments -S \\\n\(options.joined(separator: " \\\n")) \\\n      '*:file:\(operands)' ;;\n"
     }
@@ -111,11 +113,11 @@ enum Shell: String, CaseIterable, Sendable {
     }
     return "# Completions of fullbore for fish: made by 'fullbore completions fish'.\n"
       + lines.map { $0 + "\n" }.joined()
-      + "complete -c fullbore -n '__fish_seen_subcommand_from completions' -f -a '\(shells)'\n"
+      + commands.filter { !$0.operands.isEmpty }.map { command in
+        "complete -c fullbore -n '__fish_seen_subcommand_from \(command.name)' -f -a "
+          + "'\(command.operands.joined(separator: " "))'\n"
+      }.joined()
   }
-
-  /// The operands of `completions`.
-  private static let shells = allCases.map(\.rawValue).joined(separator: " ")
 
   /// `text` as one word of bash and zsh.
   private static func quoted(_ text: String) -> String { "'\(text.replacing("'", with: "'\\''"))'" }
@@ -132,9 +134,4 @@ extension CommandDeclaration {
     options + [.flag("help", short: "h", "what most people need")]
       + (hasMore ? [.flag("help-all", "all options, and what to know")] : [])
   }
-}
-
-extension OptionDeclaration {
-  /// Whether its value is a path of this machine.
-  fileprivate var namesFile: Bool { value == "FILE" || value == "FOLDER" || name == "on-upload" }
 }

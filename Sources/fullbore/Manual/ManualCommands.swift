@@ -32,7 +32,7 @@ struct CompletionsCommand: Command {
         "for bash, from its next start on; the folder must be there"),
       .init("completions zsh > ~/.zfunc/_fullbore", "for zsh, where fpath has ~/.zfunc"),
       .init("completions fish > ~/.config/fish/completions/fullbore.fish", "for fish"),
-    ])
+    ], operands: Shell.allCases.map(\.rawValue))
 
   let shell: Shell
 

@@ -16,6 +16,12 @@ struct ManualPage: Sendable {
       .Fl Fl tls Ar self ;
       .Pa ~/.local/state
       when not set
+      .It Ev XDG_CONFIG_HOME
+      the folder of the folder of
+      .Pa config.toml ,
+      which has the places;
+      .Pa ~/.config
+      when not set
       .It Ev http_proxy , https_proxy , all_proxy , no_proxy
       proxies, and the hosts for which none is used
       .It Ev NETRC

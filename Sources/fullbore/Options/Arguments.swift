@@ -14,8 +14,12 @@ struct Arguments: Sendable {
   /// Arguments that are not options, in order.
   private(set) var operands: [BytePath] = []
   private(set) var wantsHelp: HelpLength?
+  /// The place whose credentials these are; nil: they are given, or there are none.
+  private(set) var placeOfCredentials: String?
   private var values: [String: [BytePath]] = [:]
   private let declaration: CommandDeclaration
+  /// Where the values stand that come from a place: `FILE:LINE:COLUMN`.
+  private var positions: [String: String] = [:]
 
   init(_ arguments: [BytePath], _ declaration: CommandDeclaration) throws(UsageError) {
     self.declaration = declaration
@@ -34,7 +38,34 @@ struct Arguments: Sendable {
     }
   }
 
+  /// The settings of a place, as if they had been given to a command.
+  init(_ place: Place, _ declaration: CommandDeclaration) {
+    self.declaration = declaration
+    use(place)
+  }
+
+  /// Takes the place's value for each option that is not given. Credentials are taken together: where any is given, the
+  /// place's are not used. `destination`: replaces the last operand.
+  mutating func use(_ place: Place, as destination: BytePath? = nil) {
+    if let destination, !operands.isEmpty { operands[operands.count - 1] = destination }
+    let hasCredentials = Place.credentials.contains { values[$0] != nil }
+    // A profile's keys sign for the place's own server.
+    let hasOtherServer = values["endpoint"] != nil
+    for (name, value) in place.values where values[name] == nil {
+      if hasOtherServer && name == "profile" || name == "on-conflict" && values["overwrite"] != nil { continue }
+      if Place.credentials.contains(name) {
+        if hasCredentials { continue }
+        placeOfCredentials = place.name
+      }
+      values[name] = value
+      positions[name] = place.positions[name]
+    }
+  }
+
   func flag(_ name: String) -> Bool { values[declared(name)] != nil }
+
+  /// Whether the option was given, or a place has it.
+  func isGiven(_ name: String) -> Bool { values[declared(name)] != nil }
 
   /// The last value of the option; nil if the option was not given.
   func value(_ name: String) -> BytePath? { values[declared(name)]?.last }
@@ -44,7 +75,7 @@ struct Arguments: Sendable {
   func text(_ name: String) throws(UsageError) -> String? {
     guard let value = value(name) else { return nil }
     guard let text = String(validating: value.bytes, as: UTF8.self) else {
-      throw UsageError("--\(name) '\(shown(value))': this is not UTF-8")
+      throw UsageError("\(title(name)) '\(shown(value))': this is not UTF-8")
     }
     return text
   }
@@ -53,7 +84,7 @@ struct Arguments: Sendable {
   func parsed<Value>(_ name: String, wanted: String, _ parse: (String) -> Value?) throws(UsageError) -> Value? {
     guard let text = try text(name) else { return nil }
     guard let value = parse(text) else {
-      throw UsageError("--\(name) '\(shown(BytePath(text).withoutSecrets))': wanted \(wanted)")
+      throw UsageError("\(title(name)) '\(shown(BytePath(text).withoutSecrets))': wanted \(wanted)")
     }
     return value
   }
@@ -64,8 +95,13 @@ struct Arguments: Sendable {
     }
   }
 
+  /// The option in a message: `--jobs`, or `FILE:LINE:COLUMN: jobs`.
+  private func title(_ name: String) -> String { positions[name].map { "\($0): \(name)" } ?? "--\(name)" }
+
+  /// Commands of places may be used by every command, and are declared only by the one that writes them.
   private func declared(_ name: String) -> String {
-    precondition(declaration.options.contains { $0.name == name }, "\(declaration.name) declares no --\(name)")
+    let known = declaration.options + SecretCommand.declared
+    precondition(known.contains { $0.name == name }, "\(declaration.name) declares no --\(name)")
     return name
   }
 

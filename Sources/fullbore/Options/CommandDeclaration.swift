@@ -8,6 +8,8 @@ struct CommandDeclaration: Sendable {
   var examples: [Example] = []
   /// Further information for the user.
   var notes = ""
+  /// The words among which the first operand is; empty: it is something else.
+  var operands: [String] = []
 
   struct Example: Sendable {
     /// The command line after `fullbore `.
@@ -38,7 +40,7 @@ struct CommandDeclaration: Sendable {
     if length == .short, hasMore { return head + Self.lines(options.filter { $0.group == .everyday } + own) }
     let notes = notes.isEmpty ? "" : "\n\(notes)\n"
     if !hasMore { return head + Self.lines(options + own) + notes }
-    let width = (options + own).map(\.title.count).max() ?? 0
+    let width = Self.width(options + own)
     let groups = groups.map { group, members in
       let members = group == .everyday ? members + own : members
       return (group == .everyday ? "" : "\n\(group.rawValue):\n") + Self.lines(members, width)
@@ -47,11 +49,18 @@ struct CommandDeclaration: Sendable {
   }
 
   private static func lines(_ options: [OptionDeclaration], _ width: Int? = nil) -> String {
-    let width = width ?? options.map(\.title.count).max() ?? 0
+    let width = width ?? Self.width(options)
     return options.map { option in
-      let padding = String(repeating: " ", count: width - option.title.count)
-      return "  \(option.title)\(padding)  \(option.help)\n"
+      let isLong = option.title.count > width
+      let padding = String(repeating: " ", count: isLong ? width + 2 : width - option.title.count)
+      return "  \(option.title)\(isLong ? "\n" : "")\(padding)  \(option.help)\n"
     }.joined()
+  }
+
+  /// The width of the column of titles. The help of an option whose title is longer has a line of its own.
+  private static func width(_ options: [OptionDeclaration]) -> Int {
+    let most = 34
+    return options.map(\.title.count).filter { $0 <= most }.max() ?? most
   }
 }
 

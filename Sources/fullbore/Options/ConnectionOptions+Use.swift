@@ -6,21 +6,32 @@ import Blobs
 
 extension ConnectionOptions {
   /// The request fields, read from their files now; the error names a missing file.
-  func fields(for endpoint: HTTPURL) throws(UploadError) -> HTTPHeaders {
-    do {
-      return try requestHeaders(for: endpoint)
-    } catch {
-      throw UploadError(.giveUp, .destination, error.message)
+  func fields(for endpoint: HTTPURL) async throws(UploadError) -> HTTPHeaders {
+    let read: Result<HTTPHeaders, UsageError>
+    if tokenCommand == nil, passwordCommand == nil {
+      read = Result { () throws(UsageError) in try requestHeaders(for: endpoint) }
+    } else {
+      // A command may wait for the user.
+      let printed = await Self.commands.runUntilCancelled { _ in
+        Result { () throws(UsageError) in try requestHeaders(for: endpoint) }
+      }
+      guard let printed else { throw UploadError(.giveUp, .cancelled, "cancelled") }
+      read = printed
     }
+    do { return try read.get() } catch { throw UploadError(.giveUp, .destination, error.message) }
   }
 
-  /// Reads the request fields again, for a server that does not take them any more; nil: none of them is in a file.
+  private static let commands = BlockingPool("fullbore-secrets", threads: 1)
+
+  /// Reads the request fields again, for a server that does not take them any more; nil: none of them is in a file, or the
+  /// output of a command.
   func rereading(for endpoint: HTTPURL) -> (@Sendable () -> HTTPHeaders?)? {
-    let isInFiles =
-      tokenFile != nil || netrcFile != nil || headers.contains { if case .file = $0 { true } else { false } }
-    if !isInFiles { return nil }
+    let mayChange =
+      tokenFile != nil || netrcFile != nil || tokenCommand != nil || passwordCommand != nil
+      || headers.contains { if case .file = $0 { true } else { false } }
+    if !mayChange { return nil }
     // A file that cannot be read now, for example while it is written, changes nothing: the server's refusal is reported.
-    return { @Sendable in try? requestHeaders(for: endpoint) }
+    return { @Sendable in try? requestHeaders(for: endpoint, again: true) }
   }
 
   /// `connections`: requests at once, whatever is found; nil: as many as the link gains by.
@@ -48,12 +59,13 @@ extension ConnectionOptions {
   }
 
   /// The settings for the journal: where credentials come from, but never their values. A field typed on the command
-  /// line is not stored, since it may be secret.
+  /// line is not stored, since it may be secret. Of the credentials of a place, only its name is stored.
   func journaled(
     _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil,
     form: FormOptions = FormOptions(), s3: S3Location? = nil, omitsTimes: Bool = false,
     verifies: Bool = false
   ) -> JournalDestination {
+    let isFromPlace = placeName != nil
     let files = headers.compactMap { header -> String? in
       if case .file(let path) = header { return path.description }
       return nil
@@ -64,20 +76,39 @@ extension ConnectionOptions {
       case .file(let path): "@\(path)"
       case nil: nil
       }
-    return JournalDestination(
+    var kept = JournalDestination(
       // The query is not stored, because it may be a signature.
       endpoint: destination.endpoint.text, protocolName: destination.uploadProtocol.name,
-      tokenFile: tokenFile?.description, headerFiles: files, netrcFile: netrcFile?.description,
+      tokenFile: isFromPlace ? nil : tokenFile?.description, headerFiles: isFromPlace ? [] : files,
+      netrcFile: isFromPlace ? nil : netrcFile?.description,
       caFile: certificates?.description, proxy: proxy, insecure: isInsecure, overwrite: overwrite,
       checksum: checksum?.name, form: destination.traits.recipient != nil ? form.journaled : nil, s3: s3,
       omitsTimes: omitsTimes ? true : nil, verifies: verifies ? true : nil,
       recipient: destination.journaledRecipient, account: destination.journaledAccount)
+    kept.placeName = placeName
+    return kept
   }
 
-  /// Options that are not given now are set as they were when the push started.
-  func completed(from kept: JournalDestination) -> ConnectionOptions {
+  private var hasCredentials: Bool { hasCredentialsOfHTTP || !headers.isEmpty }
+
+  /// Whether there are credentials that S3 does not have.
+  var hasCredentialsOfHTTP: Bool {
+    tokenFile != nil || netrcFile != nil || tokenCommand != nil || passwordCommand != nil
+  }
+
+  /// Uses the credentials of `other`, unless there are some already.
+  mutating func takeCredentials(of other: ConnectionOptions) {
+    if hasCredentials { return }
+    (tokenFile, netrcFile, headers) = (other.tokenFile, other.netrcFile, other.headers)
+    (tokenCommand, user, passwordCommand) = (other.tokenCommand, other.user, other.passwordCommand)
+    placeName = other.placeName
+  }
+
+  /// Options that are not given now are set as they were when the push started, and else as the place has them to which
+  /// the push went.
+  func completed(from kept: JournalDestination) throws(UploadError) -> ConnectionOptions {
     var result = self
-    if tokenFile == nil, netrcFile == nil, headers.isEmpty {
+    if !hasCredentials {
       result.tokenFile = kept.tokenFile.map { BytePath($0) }
       result.netrcFile = kept.netrcFile.map { BytePath($0) }
       result.headers = kept.headerFiles.map { .file(BytePath($0)) }
@@ -85,6 +116,7 @@ extension ConnectionOptions {
     result.certificates = certificates ?? kept.caFile.map { BytePath($0) }
     result.proxy = proxy ?? kept.proxy.flatMap(ProxyPlace.init)
     result.isInsecure = isInsecure || kept.insecure
+    if !result.hasCredentials { try result.takePlace(for: kept) }
     return result
   }
 }
@@ -123,7 +155,9 @@ extension ExitStatus {
     case .destination: self = .unreachable
     case .source, .file, .journal: self = .failed
     case nil:
-      let hasFailed = counters.filesFailed.load(ordering: .relaxed) > 0
+      // What was skipped is not at the destination, and a card must not be emptied for it.
+      let hasFailed =
+        counters.filesFailed.load(ordering: .relaxed) > 0 || counters.filesSkipped.load(ordering: .relaxed) > 0
       self = hasFailed || counters.isIncomplete.load(ordering: .relaxed) ? .failed : .ok
     }
   }

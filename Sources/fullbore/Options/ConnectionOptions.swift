@@ -22,6 +22,12 @@ struct ConnectionOptions: Sendable, Hashable {
   var headers: [Header] = []
   var tokenFile: BytePath?
   var netrcFile: BytePath?
+  /// Only places have these; with a password command there is a user.
+  var tokenCommand: SecretCommand?
+  var user: String?
+  var passwordCommand: SecretCommand?
+  /// The place whose credentials these are; nil: they were given, or there are none.
+  var placeName: String?
   var certificates: BytePath?
   var isInsecure = false
   var proxy: ProxyPlace?
@@ -41,6 +47,10 @@ struct ConnectionOptions: Sendable, Hashable {
   init(_ arguments: Arguments, namesBuckets: Bool = true) throws(UsageError) {
     for value in arguments.all("header") { headers.append(try Self.header(value)) }
     tokenFile = arguments.value("token-file")?.absolute()
+    tokenCommand = Self.command("token-command", arguments)
+    user = try arguments.text("user")
+    passwordCommand = Self.command("password-command", arguments)
+    placeName = arguments.placeOfCredentials
     certificates = arguments.value("cacert")?.absolute()
     isInsecure = arguments.flag("insecure")
     proxy = try arguments.value("proxy").map(Self.proxy)
@@ -70,8 +80,8 @@ struct ConnectionOptions: Sendable, Hashable {
   }
 
   /// The user's own fields and the credentials, read from their files now. Without an endpoint the netrc file is only
-  /// parsed.
-  func requestHeaders(for endpoint: HTTPURL?) throws(UsageError) -> HTTPHeaders {
+  /// parsed, and no command runs. `again`: commands run even if their output is known.
+  func requestHeaders(for endpoint: HTTPURL?, again: Bool = false) throws(UsageError) -> HTTPHeaders {
     var result = HTTPHeaders()
     for header in headers {
       switch header {
@@ -84,6 +94,16 @@ struct ConnectionOptions: Sendable, Hashable {
       }
     }
     if let tokenFile { result["Authorization"] = "Bearer \(try Self.token(in: tokenFile))" }
+    if endpoint != nil, let tokenCommand {
+      let token = try tokenCommand.output(again: again)
+      if !Self.isToken(token) {
+        throw UsageError("token-command: what the command prints has a space in it, and is no token")
+      }
+      result["Authorization"] = "Bearer \(token)"
+    }
+    if endpoint != nil, let user, let passwordCommand {
+      result["Authorization"] = Netrc.Login(user: user, password: try passwordCommand.output(again: again)).basic
+    }
     if let netrcFile {
       let netrc = Netrc(try SecretFile.text(of: netrcFile, for: "--netrc"))
       if let endpoint, result["Authorization"] == nil {
@@ -143,10 +163,16 @@ struct ConnectionOptions: Sendable, Hashable {
   /// The single line of `file`. Messages never contain it.
   static func token(in file: BytePath) throws(UsageError) -> String {
     let lines = try SecretFile.lines(of: file, for: "--token-file")
-    guard lines.count == 1, lines[0].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+    guard lines.count == 1, isToken(lines[0]) else {
       throw UsageError("--token-file \(shown(file)): wanted one line with the token, without spaces")
     }
     return lines[0]
+  }
+
+  private static func isToken(_ text: String) -> Bool { text.utf8.allSatisfy { (0x21...0x7E).contains($0) } }
+
+  private static func command(_ setting: String, _ arguments: Arguments) -> SecretCommand? {
+    arguments.value(setting).map { SecretCommand(text: $0, setting: setting) }
   }
 
   private static func header(_ value: BytePath) throws(UsageError) -> Header {

@@ -58,7 +58,7 @@ struct DestinationChoice: Sendable {
     }
   }
 
-  private static func isAtOrBelow(_ path: [UInt8], _ place: [UInt8]) -> Bool {
+  static func isAtOrBelow(_ path: [UInt8], _ place: [UInt8]) -> Bool {
     path == place || path.starts(with: place.last == UInt8(ascii: "/") ? place : place + [UInt8(ascii: "/")])
   }
 

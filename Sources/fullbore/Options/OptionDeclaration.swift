@@ -26,6 +26,9 @@ struct OptionDeclaration: Sendable {
     return value.split(separator: "|").map(String.init)
   }
 
+  /// Whether its value is a path of this machine.
+  var namesFile: Bool { value == "FILE" || value == "FOLDER" || name == "on-upload" }
+
   /// The option as shown in `--help`: `-j, --jobs N`.
   var title: String { (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.map { " \($0)" } ?? "") }
 }

@@ -20,7 +20,7 @@ struct PushOptions: Sendable {
   /// Digest algorithm for each request's body; nil: no digests.
   var checksum: Digest.Algorithm?
   var verifies = false
-  var overwrites = false
+  var onConflict = NameConflict.fail
   var checks = false
   /// Modification times are not sent to the server.
   var omitsTimes = false
@@ -45,6 +45,7 @@ struct PushOptions: Sendable {
   var output: OutputOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
+    let arguments = try arguments.withPlace()
     let operands = arguments.operands
     // An option without its value uses the first source as its value.
     pace = try PaceOptions(arguments)
@@ -74,7 +75,6 @@ struct PushOptions: Sendable {
     checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
     if let checksum { try Self.check(checksum, for: destination) }
     verifies = arguments.flag("verify")
-    overwrites = arguments.flag("overwrite")
     checks = arguments.flag("check")
     omitsTimes = arguments.flag("no-times")
     isDryRun = arguments.flag("dry-run")
@@ -93,18 +93,23 @@ struct PushOptions: Sendable {
       throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
     }
     (layout, edits) = try Self.gallery(arguments)
+    onConflict = try NameConflict(arguments, counts: layout?.has(.counter) == true)
     editQuality = try arguments.count("edit-quality", 1...100) ?? editQuality
-    _ = try connection.requestHeaders(for: destination.endpoint)
+    _ = try connection.requestHeaders(for: isDryRun ? nil : destination.endpoint)
     journal = try journalPath(arguments)
     tree.journal = JournalFiles(journal)
     output = try OutputOptions(arguments)
     try checkNames()
   }
 
+  /// Files at the destination are replaced.
+  var overwrites: Bool { onConflict == .overwrite }
+
   /// Whether two files may get the same name: files of one folder with their own names cannot, unless the receiver is
-  /// told their last components only.
+  /// told their last components only, or files get other names.
   var namesMayMeet: Bool {
-    sources.count + urls.count + databases.count > 1 || layout != nil || !databases.isEmpty || edits == .current
+    onConflict == .rename || sources.count + urls.count + databases.count > 1 || layout != nil || !databases.isEmpty
+      || edits == .current
       || edits == .both || dropsFolders
   }
 
@@ -128,7 +133,7 @@ struct PushOptions: Sendable {
   /// S3 has its own credentials, and the S3 options do not apply to other destinations.
   private static func check(_ connection: ConnectionOptions, for destination: Destination) throws(UsageError) {
     if destination.s3 != nil {
-      if connection.tokenFile != nil || connection.netrcFile != nil {
+      if connection.hasCredentialsOfHTTP {
         throw UsageError("s3:// is signed with keys from the environment or ~/.aws: no --token-file, no --netrc")
       }
     } else if connection.s3 != S3Options() {
@@ -188,7 +193,7 @@ struct PushOptions: Sendable {
     [
       .flag("check", "ask the server for what is done: by digest where it tells one, else by length"),
       .flag("verify", "read back what arrived, or compare digests"),
-      .flag("overwrite", "replace other bytes under the same name"),
+      .flag("overwrite", "replace other bytes under the same name: --on-conflict overwrite"),
       .value(
         "layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
       .value(
@@ -199,6 +204,9 @@ struct PushOptions: Sendable {
       .flag("dry-run", short: "n", "only name the chosen files, also what is sent already; asks no server, no journal"),
     ] + OutputOptions.declared
     + [
+      .value(
+        "on-conflict", "fail|rename|skip|overwrite",
+        "of a name that another file has, here or there; fail when not given"),
       .flag("hidden", "also what begins with a dot"),
       .value("name", "NAME", "what a single source is called at the destination"),
       .flag("no-times", "do not tell the server when files were last written"),
@@ -217,49 +225,6 @@ struct PushOptions: Sendable {
         "spool-memory", "SIZE", "bytes of it held to be sent again; 12M when not given, to s3:// 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
     ].inGroup(.pipes) + FormOptions.declared + S3Options.objectDeclared + [journalOption].inGroup(.output)
-
-  static let examples: [CommandDeclaration.Example] = [
-    .init("push DCIM/ http://nas:8080/2026/ --token-file token", "what is in DCIM, into 2026; run again, it goes on"),
-    .init(
-      "push DCIM/ dav+https://cloud.example/remote.php/dav/files/anna/ --netrc",
-      "to Nextcloud, or another WebDAV server"),
-    .init("push holiday.mov s3://media/2026/", "to S3; keys from the environment or ~/.aws"),
-    .init("push - http://nas:8080/albums.tar", "standard input, under that name"),
-  ]
-
-  static let notes = """
-    SOURCE is a file, a folder, either of them as file:///path, http[s]://host/path, which is sent on as it comes, or -
-    for standard input, which --name or the destination gives a name.
-    sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are the BLOBs of a database; with
-    &chunks=COLUMN its rows are one file, in the order of that column. Into a destination, a folder DIR arrives as
-    DIR/…; DIR/ and . send their contents. Links to files are followed, links to folders are not entered; sockets,
-    pipes, devices and empty folders are left out.
-    Rows of a database that are NULL there are left out. A folder or table with nothing to send is a failure (a card may
-    not be mounted), unless files were sent from there before; with --check it always is one. So it is when --include
-    and --exclude leave nothing of all that was found.
-    GLOB is a pattern of the shell's kind: * (slashes too), ?, [a-z], and \\ before a character that means itself. It is
-    compared with a file's or folder's name, and with its path as it arrives. /x and ./x are only what is called x at the
-    top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not.
-    The fields of --layout: {year} {month} {day} {hour} {minute} {second} of when a picture was taken; {name} of the
-    file, or {stem} and {ext} of that; {folder}, the folders in which it would arrive without a layout.
-    DESTINATION is s3://bucket/folder/, gs://bucket/folder/ with --token-file, or http[s]://host/path/ with put+, tus+,
-    resumable+, dav+ or form+ before it, or none: then the server is asked. With a slash at its end it means "into";
-    without one, a single source arrives as exactly that name: of a folder DIR sent to …/2026, DIR/a is …/2026/a, and
-    sent to …/2026/ it is …/2026/DIR/a. Forms are always posted to the URL as it is, under the file's own name.
-    A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
-    change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
-    still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a
-    card or a network drive is read and compared with the checksum that was kept when it was sent; a file on a disk, of
-    which none is kept, is sent again. What the server has already with the same bytes is not sent again. The query of
-    DESTINATION, the fields of a form, and the name of the user that --netrc or 'Authorization: Basic' in a --header gives
-    belong to the destination: with others a file is sent there too. A bearer token, which is renewed, does not.
-    A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
-    ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
-    A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.
-    Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
-    Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
-    refuses us, 130 interrupted.
-    """
 }
 
 /// The amount and the format of output.

@@ -44,8 +44,8 @@ extension UploadError {
     case 405, 501: "Is the path right? put+, tus+ or resumable+ before the URL chooses the protocol by hand"
     case 407: "Give a proxy URL with user and password with --proxy @FILE"
     case 409, 412:
-      "--overwrite replaces that file, which is lost then; to keep both, send this one to another folder or under "
-        + "another name, with --name or --layout"
+      "--on-conflict rename keeps both, under a name with a number; --overwrite replaces that file, which is lost then; or "
+        + "send this one to another folder or under another name, with --name or --layout"
     case 413: "Only the server's owner can raise its limit, or that of a proxy before it"
     case 423, 425, 429, 500, 502, 503, 504: "Run the same command again later: \(nextPush(goesOn))"
     case 507: "Make room there, then run the same command again: \(nextPush(goesOn))"

@@ -104,6 +104,8 @@ final class JSONReport: PushReport {
     line.add("left_out", summary.filesLeftOut)
     line.add("hidden", summary.filesHidden)
     line.add("failed", summary.filesFailed)
+    line.add("skipped", summary.filesSkipped)
+    line.add("renamed", summary.filesRenamed)
     line.add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
     line.add("seconds", seconds: summary.elapsed)
     line.add("bytes_per_second", Int64(clamped: summary.bytesPerSecond))

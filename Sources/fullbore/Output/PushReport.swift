@@ -100,6 +100,10 @@ final class PushCounters: Sendable {
   /// Hidden files and folders that were left out, because `--hidden` was not given.
   let filesHidden = Atomic<Int>(0)
   let filesFailed = Atomic<Int>(0)
+  /// Files that were not sent because another file has their name, as the user wants it.
+  let filesSkipped = Atomic<Int>(0)
+  /// Files that were sent under a name with a number, since another file has their own.
+  let filesRenamed = Atomic<Int>(0)
   /// Some sources have no entry in the journal, so a resume would not include them.
   let isIncomplete = Atomic<Bool>(false)
   /// Another process sends some of the files, and this one waits for it.
@@ -141,6 +145,12 @@ final class PushCounters: Sendable {
     settledBytes.addClamped(file.length ?? 0)
   }
 
+  /// Counts a file as left out because another one has its name. It is not at the destination, and no file to send any more.
+  func skipped(length: Int64?) {
+    withdrawn(length: length)
+    filesSkipped.add(1, ordering: .relaxed)
+  }
+
   /// Counts a source as failed that could not become a file to push.
   func notFound() {
     filesFound.add(1, ordering: .relaxed)
@@ -168,7 +178,8 @@ final class PushCounters: Sendable {
       filesReadBack: filesReadBack.load(ordering: .relaxed),
       filesAlreadyThere: filesAlreadyThere.load(ordering: .relaxed),
       filesLeftOut: filesLeftOut.load(ordering: .relaxed), filesHidden: filesHidden.load(ordering: .relaxed),
-      filesFailed: filesFailed.load(ordering: .relaxed),
+      filesFailed: filesFailed.load(ordering: .relaxed), filesSkipped: filesSkipped.load(ordering: .relaxed),
+      filesRenamed: filesRenamed.load(ordering: .relaxed),
       elapsed: elapsed, exit: exit, error: ended.flatMap { $0.side == .cancelled ? nil : $0.message },
       isInterrupted: exit == .interrupted, isDryRun: isDryRun)
   }
@@ -194,6 +205,10 @@ struct PushSummary: Sendable, Hashable {
   /// Hidden files and folders that were left out, because `--hidden` was not given.
   var filesHidden = 0
   var filesFailed = 0
+  /// Not sent because another file has the name, as the user wants it.
+  var filesSkipped = 0
+  /// Sent under a name with a number.
+  var filesRenamed = 0
   var elapsed: Duration = .zero
   /// The exit status of the process.
   var exit = ExitStatus.ok
@@ -230,6 +245,10 @@ struct PushSummary: Sendable, Hashable {
       (filesComparedByLength, StoredEvidence.length.text + " (--verify reads back)"),
     ] where count > 0 { parts.append("\(Quantity.grouped(count)) done before, \(how)") }
     if filesAlreadyThere > 0 { parts.append("\(Quantity.grouped(filesAlreadyThere)) already there") }
+    if filesRenamed > 0 { parts.append("\(Quantity.grouped(filesRenamed)) under a new name") }
+    if filesSkipped > 0 {
+      parts.append("\(Quantity.grouped(filesSkipped)) skipped, since other files have their names")
+    }
     if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
     if error != nil { parts.append("stopped before its time") }

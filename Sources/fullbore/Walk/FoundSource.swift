@@ -16,7 +16,7 @@ struct FoundSource: Sendable {
   let place: Place
   /// The source's identity in the journal; for a file, its absolute path.
   let identity: BytePath
-  /// The path below the destination.
+  /// The path below the destination. A NUL in it stands for the counter of the layout.
   let arrival: BytePath
 
   init(_ place: Place, _ identity: BytePath, as arrival: BytePath) {

@@ -26,7 +26,7 @@ struct NameClash: Sendable, Hashable {
         + "its own"
     }
     return
-      "Give each source a destination of its own, or, where folders have a slash at their ends, give folders without a "
+      "--on-conflict rename sends it under a name with a number. Or give each source a destination of its own, or, where folders have a slash at their ends, give folders without a "
       + "slash, so that each arrives under its own name; a --layout must have {folder} in it for that, like "
       + "'{year}/{folder}/{name}'"
   }

@@ -24,7 +24,7 @@ struct GalleryMetadata: Sendable {
 
 /// The destination of a file.
 enum Placing: Sendable, Hashable {
-  /// The path below the destination.
+  /// The path below the destination. A NUL in it stands for the counter of the layout.
   case at(BytePath)
   case leftOut(reason: String)
 }
@@ -52,7 +52,8 @@ extension PushOptions {
     guard let layout else { return arrival(of: relative) }
     let leader = leader()
     let date = CaptureDate(ofLeader: leader) ?? CaptureDate(ofFile: leader) ?? CaptureDate(item.stamp)
-    return layout.path(of: relative, taken: date)
+    let camera = layout.has(.camera) ? CameraName(ofLeader: leader) : nil
+    return layout.uncountedPath(of: relative, taken: date, camera: camera)
   }
 
   static func gallery(_ arguments: Arguments) throws(UsageError) -> (Layout?, GalleryEdits?) {
@@ -70,6 +71,19 @@ extension PushOptions {
 func isFile(_ path: BytePath) -> Bool {
   var status = stat()
   return path.status(&status) == 0 && status.st_mode & S_IFMT == S_IFREG
+}
+
+extension CameraName {
+  /// The camera in the leader's metadata, otherwise that in another file of its group. nil if there is none. Blocks.
+  fileprivate init?(ofLeader leader: BytePath) {
+    let name = GalleryName(leader.name)
+    let folder = BytePath(leader.bytes.dropLast(name.name.bytes.count))
+    let others = Gallery().companions(of: name) { isFile(folder.appending($0)) }.map { folder.appending($0) }
+    guard let found = ([leader] + others).lazy.compactMap({ CameraName.read(from: FileSource($0)) }).first else {
+      return nil
+    }
+    self = found
+  }
 }
 
 extension CaptureDate {

@@ -1,3 +1,4 @@
+import BlobUpload
 import Blobs
 
 /// Lists the sources of a push: URLs first, then rows of databases, then files.
@@ -121,21 +122,30 @@ actor PushWalk: SourceWalk {
         case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
         case .url: counters.found(length: nil)
         }
+        var numbered = UploadQueue.NumberedName(found.arrival)
+        var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
         if options.namesMayMeet {
-          let name = dropsFolders ? found.arrival.name : found.arrival
+          while options.onConflict == .rename, let other = owners[name],
+            await NameClash(of: found.identity, with: other, dropsFolders: dropsFolders) != nil, numbered.count()
+          {}
           if let other = owners[name],
             let clash = await NameClash(of: found.identity, with: other, dropsFolders: dropsFolders)
           {
+            if options.onConflict == .skip {
+              counters.skipped(length: length)
+              report.leftOut(found.identity, reason: "\(other) in this push has its name")
+              continue
+            }
             // A file that is not sent does not count in the total.
             counters.withdrawn(length: length)
             counters.notFound()
             report.failed(
-              PushedFile(path: found.identity, relative: found.arrival, length: length), clash.message)
+              PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message)
             continue
           }
           owners[name] = found.identity
         }
-        report.chosen(found.arrival, what, length: length)
+        report.chosen(numbered.path, what, length: length)
       }
     }
   }
@@ -204,7 +214,7 @@ actor PushWalk: SourceWalk {
     case .rendered(let rendition):
       counters.found(length: nil)
       if options.edits != .both {
-        leaveOut(item.path, "its edit is rendered as \(rendition.arrival.name)")
+        leaveOut(item.path, "its edit is rendered as \(UploadQueue.NumberedName(rendition.arrival).path.name)")
         return [rendition]
       }
       counters.found(length: item.stamp.size)

@@ -18,7 +18,7 @@ final class WatchObserver: UploadObserver {
   private let options: WatchOptions
 
   init(_ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions) {
-    pushed = PushObserver(report: report, counters: counters)
+    pushed = PushObserver(report: report, counters: counters, skips: options.push.onConflict == .skip)
     self.feed = feed
     self.report = report
     self.counters = counters

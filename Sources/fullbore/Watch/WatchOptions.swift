@@ -10,6 +10,7 @@ struct WatchOptions: Sendable {
   var rescan: Duration?
 
   init(_ arguments: Arguments) throws(UsageError) {
+    let arguments = try arguments.withPlace()
     push = try PushOptions(arguments)
     let wanted = "a duration, like 5s or 1h"
     if let settle = try arguments.parsed("settle", wanted: wanted, Quantity.duration) { self.settle = settle }

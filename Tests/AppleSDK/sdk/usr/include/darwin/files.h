@@ -145,6 +145,15 @@ int ferror(FILE *);
 #define FNM_PATHNAME 0x02
 #define FNM_PERIOD 0x04
 int fnmatch(const char *, const char *, int);
+// termios(4), tcsetattr(3).
+typedef unsigned long tcflag_t;
+typedef unsigned char cc_t;
+typedef unsigned long speed_t;
+struct termios { tcflag_t c_iflag, c_oflag, c_cflag, c_lflag; cc_t c_cc[20]; speed_t c_ispeed, c_ospeed; };
+#define ECHO 0x00000008
+#define TCSAFLUSH 2
+int tcgetattr(int, struct termios *);
+int tcsetattr(int, int, const struct termios *);
 struct winsize { unsigned short ws_row, ws_col, ws_xpixel, ws_ypixel; };
 int fcopyfile(int, int, void * _Nullable, uint32_t);
 #pragma clang assume_nonnull end

@@ -1,0 +1,93 @@
+import Blobs
+
+extension UploadQueue {
+  /// What becomes of an item whose name has other bytes at the destination.
+  package enum Conflicts: Sendable {
+    /// It fails.
+    case fail
+    /// It is not recorded in the journal, and its outcome is the failure.
+    case leaveOut
+    /// It is sent as the item that this returns; nil: it fails.
+    case rename(@Sendable (UploadItem) -> UploadItem?)
+  }
+
+  /// A path with a number in it that tells it from others.
+  package struct NumberedName: Sendable, Hashable {
+    /// The path before it got a number, or the one with number 1.
+    package let first: BytePath
+    /// The offset of the digit 1 in `first` that the number replaces; nil: the number is put before the extension.
+    package let counter: Int?
+    package private(set) var number = 1
+    private static let most = 9_999
+
+    /// A NUL in the path, which no name has, stands for the number.
+    package init(_ path: BytePath) {
+      counter = path.bytes.firstIndex(of: 0)
+      var first = path
+      if let counter { first.bytes[counter] = UInt8(ascii: "1") }
+      self.first = first
+    }
+
+    package var path: BytePath {
+      if number == 1 { return first }
+      let digits = Array("\(number)".utf8)
+      if let counter { return BytePath(first.bytes[..<counter] + digits + first.bytes[(counter + 1)...]) }
+      let name = first.name.bytes
+      let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
+      let end = first.bytes.count - name.count + dot
+      return BytePath(first.bytes[..<end] + [UInt8(ascii: "-")] + digits + first.bytes[end...])
+    }
+
+    /// Returns false if there are too many files of one name.
+    package mutating func count() -> Bool {
+      number += 1
+      return number <= Self.most
+    }
+  }
+
+  private static let mostNames = 100
+
+  /// Returns the item under another name if `error` says that its name is taken; nil: it fails.
+  func underNextName(
+    _ work: Claimed, _ id: Int64, _ progress: UploadProgress, _ error: UploadError
+  ) async -> Claimed? {
+    guard case .rename(let next) = conflicts, error.isNameTaken, work.item.source.access == .random,
+      work.names < Self.mostNames, let again = next(work.item), await forget(id),
+      // A journal that cannot be written ends the queue at the next item; this item reports its own error.
+      let claimed = try? await claim([again]).first
+    else { return nil }
+    progress.restart()
+    return Claimed(again, claimed.claim, progress, looks: work.looks, names: work.names + 1)
+  }
+
+  /// Whether the item is to be left out, and the journal has no trace of it any more.
+  func isLeftOut(_ id: Int64, _ error: UploadError) async -> Bool {
+    guard case .leaveOut = conflicts, error.isNameTaken else { return false }
+    return await forget(id)
+  }
+
+  /// Removes the entry of an upload, once the server has nothing of it. Returns false if it stays.
+  private func forget(_ id: Int64) async -> Bool {
+    guard let entry = try? await journal.unfinished(after: id - 1, limit: 1).first, entry.id == id else { return false }
+    if let session = entry.sessionWithParts {
+      guard await !uploader.hasWhole(session), await uploader.discard(session) else { return false }
+    }
+    do { try await journal.remove([id]) } catch { return false }
+    return true
+  }
+}
+
+extension UploadItem {
+  /// Whether the name has a number because another file has the name without it.
+  package var isRenamed: Bool { (numbered?.number ?? 1) > 1 }
+}
+
+extension UploadError {
+  /// The name has other bytes at the destination, and another name may be free.
+  package var isNameTaken: Bool {
+    guard let status, [409, 412].contains(status), side == .file else { return false }
+    // A request that only asks creates no file. Of a folder in the way, no name of a file is free.
+    return !message.hasPrefix("GET ") && !message.hasPrefix("HEAD ") && !message.contains(" is a folder")
+      && !message.contains("a file is in the place of a folder")
+  }
+}

@@ -1,0 +1,140 @@
+import BlobUpload
+import Blobs
+import Platform
+
+/// Lists what went where and when, from the journal. No server is asked.
+struct HistoryCommand: Command {
+  static let declaration = CommandDeclaration(
+    name: "history", synopsis: "history [NAME...]",
+    summary: "what was sent where, and when, as the journal has it",
+    options: [
+      .value("since", "TIME", "only what was sent since then: 7d, 12h, or a day like 2026-11-27"),
+      .value("to", "DESTINATION", "only what went there or below: a URL as 'status' shows it, or a place like nas:"),
+      .flag("json", "one JSON object a line"),
+      journalOption,
+    ],
+    examples: [
+      .init("history --since 7d --to nas:", "what the place 'nas' got in the last week"),
+      .init("history IMG_0001.JPG", "where the files of this name went, and when"),
+    ],
+    notes: """
+      NAME is a pattern as that of 'push --include', compared with a source's name and its path. The journal has one line for
+      each file and destination: when it was last sent in full. It does not know what was deleted or changed at the
+      destination since: 'push --check' asks. Days and times are those of this machine's time zone; those of --json are
+      seconds since 1970. Exit status: 0 the journal was read; 1 it cannot be read; 2 wrong usage.
+      """)
+
+  let choice: DestinationChoice
+  let names: [Glob]
+  /// Seconds since 1970; nil: from the beginning.
+  let since: Int64?
+  let isJSON: Bool
+  let journal: BytePath
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    let destination = try arguments.value("to").map { (given) throws(UsageError) in
+      try Places.destination(given)?.url ?? given
+    }
+    choice = try DestinationChoice(destination.map { [$0] } ?? [])
+    names = arguments.operands.map { Glob($0) }
+    if let bad = names.first(where: { $0.problem != nil }) {
+      throw UsageError("'\(shown(bad.pattern))': \(bad.problem ?? "")")
+    }
+    let now = Int64(time(nil))
+    since = try arguments.parsed("since", wanted: "a duration like 7d or 12h, or a day like 2026-11-27") { text in
+      Quantity.duration(text).map { now.subtractingClamped($0.components.seconds) } ?? Self.beginning(ofDay: text)
+    }
+    isJSON = arguments.flag("json")
+    journal = try journalPath(arguments)
+  }
+
+  var outputIsResult: Bool { true }
+
+  func run() async -> ExitStatus {
+    // This command must not create a journal.
+    if journal.isMissing {
+      if !isJSON { Console.output.write("There is no journal at \(shown(journal)): nothing was pushed yet.\n") }
+      return .ok
+    }
+    do throws(JournalError) {
+      let journal = try await Journal(reading: journal)
+      let known = try await journal.destinations()
+      do throws(UsageError) { try choice.check(isAmong: known) } catch {
+        await journal.close()
+        return refuse(error.message, .usage)
+      }
+      var pages = try await JournalPages(journal)
+      pages.isDone = true
+      var (count, bytes): (Int, Int64) = (0, 0)
+      try await pages.forEach { page in
+        for entry in page where isChosen(entry) {
+          Console.output.write((isJSON ? json(entry) : line(entry)) + "\n")
+          count += 1
+          bytes = bytes.addingClamped(entry.intent.length ?? entry.acknowledged)
+        }
+      }
+      if !isJSON { Console.output.write("\(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes)).\n") }
+      await journal.close()
+      return .ok
+    } catch {
+      return refuse(error.message, .failed)
+    }
+  }
+
+  private func refuse(_ message: String, _ status: ExitStatus) -> ExitStatus {
+    Console.error.write("fullbore history: \(shown(message))\n")
+    return status
+  }
+
+  private func isChosen(_ entry: JournalEntry) -> Bool {
+    if let since, entry.updated < since { return false }
+    let source = entry.intent.source
+    if !choice.contains(entry.destination) { return false }
+    // A pattern has no slash at its beginning, and a path has one.
+    let path = BytePath(source.bytes.drop { $0 == UInt8(ascii: "/") })
+    return names.isEmpty || names.contains { $0.matches([path], source.name) }
+  }
+
+  private func line(_ entry: JournalEntry) -> String {
+    let size = entry.intent.length.map { Quantity.text(bytes: $0) } ?? "?"
+    let padding = String(repeating: " ", count: max(0, 8 - size.count))
+    return
+      "\(Self.date(entry.updated))  \(padding)\(size)  \(shown(entry.intent.source))  ->  \(shown(entry.intent.target))"
+  }
+
+  private func json(_ entry: JournalEntry) -> String {
+    var line = JSONLine("sent")
+    line.add("time", entry.updated)
+    line.add(path: entry.intent.path)
+    line.add("source", entry.intent.source.description)
+    line.add("endpoint", entry.destination.endpoint)
+    line.add("target", entry.intent.target)
+    line.add("protocol", entry.destination.protocolName)
+    if let length = entry.intent.length { line.add("length", length) }
+    line.add("id", entry.id)
+    return line.text
+  }
+
+  /// `2026-11-27 05:34`, in local time.
+  private static func date(_ seconds: Int64) -> String {
+    var seconds = time_t(seconds)
+    var date = tm()
+    localtime_r(&seconds, &date)
+    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    let day = "\(Int(date.tm_year) + 1900)-\(two(date.tm_mon + 1))-\(two(date.tm_mday))"
+    return "\(day) \(two(date.tm_hour)):\(two(date.tm_min))"
+  }
+
+  /// The beginning of `2026-11-27` in local time; nil: the text is no day.
+  private static func beginning(ofDay text: String) -> Int64? {
+    let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int32($0) }
+    guard parts.count == 3, let year = parts[0], let month = parts[1], let day = parts[2], 1970...9999 ~= year,
+      1...12 ~= month, 1...31 ~= day
+    else { return nil }
+    var date = tm()
+    (date.tm_year, date.tm_mon, date.tm_mday, date.tm_isdst) = (year - 1900, month - 1, day, -1)
+    let seconds = mktime(&date)
+    // The 31st of a shorter month would be a day of the next one.
+    return date.tm_mday == day ? Int64(seconds) : nil
+  }
+}

@@ -1,0 +1,54 @@
+// What `--help` tells beside the options.
+extension PushOptions {
+  static let examples: [CommandDeclaration.Example] = [
+    .init("push DCIM/ http://nas:8080/2026/ --token-file token", "what is in DCIM, into 2026; run again, it goes on"),
+    .init(
+      "push DCIM/ dav+https://cloud.example/remote.php/dav/files/anna/ --netrc",
+      "to Nextcloud, or another WebDAV server"),
+    .init("push holiday.mov s3://media/2026/", "to S3; keys from the environment or ~/.aws"),
+    .init("push - http://nas:8080/albums.tar", "standard input, under that name"),
+    .init("push DCIM/ nas:2026/", "to the place 'nas', which 'fullbore places add' has made"),
+  ]
+
+  static let notes = """
+    SOURCE is a file, a folder, either of them as file:///path, http[s]://host/path, which is sent on as it comes, or -
+    for standard input, which --name or the destination gives a name.
+    sqlite:FILE?table=T&column=C[&name=COLUMN][&version=COLUMN][&where=SQL][&row=N] are the BLOBs of a database; with
+    &chunks=COLUMN its rows are one file, in the order of that column. Into a destination, a folder DIR arrives as
+    DIR/…; DIR/ and . send their contents. Links to files are followed, links to folders are not entered; sockets,
+    pipes, devices and empty folders are left out.
+    Rows of a database that are NULL there are left out. A folder or table with nothing to send is a failure (a card may
+    not be mounted), unless files were sent from there before; with --check it always is one. So it is when --include
+    and --exclude leave nothing of all that was found.
+    GLOB is a pattern of the shell's kind: * (slashes too), ?, [a-z], and \\ before a character that means itself. It is
+    compared with a file's or folder's name, and with its path as it arrives. /x and ./x are only what is called x at the
+    top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not.
+    The fields of --layout: {year} {month} {day} {hour} {minute} {second} of when a picture was taken; {name} of the
+    file, or {stem} and {ext} of that; {folder}, the folders in which it would arrive without a layout; {camera}, the model,
+    or 'unknown'; {counter}, which is 1, or a higher number where another file has that path.
+    --on-conflict says what becomes of a file whose name another one has: fail names it with advice; rename sends it as
+    NAME-2.JPG and so on, or counts on with {counter}; skip leaves it out; overwrite replaces what is at the destination,
+    and never a file of the same push. Files with the same bytes are no conflict. What failed or was left out is not there,
+    so the exit status is 1. The other half of a pair, as a Live Photo's film, is counted by itself.
+    DESTINATION is s3://bucket/folder/, gs://bucket/folder/ with --token-file, or http[s]://host/path/ with put+, tus+,
+    resumable+, dav+ or form+ before it, or none: then the server is asked. With a slash at its end it means "into";
+    without one, a single source arrives as exactly that name: of a folder DIR sent to …/2026, DIR/a is …/2026/a, and
+    sent to …/2026/ it is …/2026/DIR/a. Forms are always posted to the URL as it is, under the file's own name.
+    NAME:folder/ is that folder at a place of 'fullbore places', with its URL, its credentials and its options. What is
+    given here wins over those, and any credentials given here over all of its own. The folder is written as it is called,
+    without %20 and the like.
+    A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
+    change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
+    still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a
+    card or a network drive is read and compared with the checksum that was kept when it was sent; a file on a disk, of
+    which none is kept, is sent again. What the server has already with the same bytes is not sent again. The query of
+    DESTINATION, the fields of a form, and the name of the user that --netrc or 'Authorization: Basic' in a --header gives
+    belong to the destination: with others a file is sent there too. A bearer token, which is renewed, does not.
+    A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
+    ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
+    A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.
+    Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
+    Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or
+    refuses us, 130 interrupted.
+    """
+}

@@ -1,0 +1,82 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+/// A destination with a name, from `config.toml`: its URL, and values for options that the command line does not give.
+struct Place: Sendable {
+  let name: String
+  /// As the user wrote it. It has neither a query nor credentials.
+  let url: String
+  /// Values by the names of options. A flag that is set has an empty array.
+  var values: [String: [BytePath]] = [:]
+  /// Where each value stands: `FILE:LINE:COLUMN`.
+  var positions: [String: String] = [:]
+
+  /// The URL of a place that is not in S3, without the prefix of a protocol; nil: it is in S3.
+  var endpoint: HTTPURL? { destination?.endpoint }
+
+  /// nil: the place is in S3, whose settings are read only when it is used.
+  private var destination: Destination? { isS3 ? nil : try? Destination(BytePath(url)) }
+  private var isS3: Bool { url.lowercased().hasPrefix("s3:") }
+
+  /// The text before the colon in `nas:2026/`.
+  static func isName(_ text: some StringProtocol) -> Bool {
+    1...64 ~= text.unicodeScalars.count && text.unicodeScalars.allSatisfy(TOMLReader.isBareKey)
+  }
+
+  /// Names that would be mistaken for schemes.
+  static let reserved: Set = [
+    "http", "https", "s3", "gs", "gcs", "file", "sqlite", "put", "tus", "resumable", "dav", "form",
+  ]
+
+  /// The options with which credentials are given. Those of a place are used together, or not at all.
+  static let credentials: Set = Set(
+    ["token-file", "netrc", "netrc-file", "header"] + SecretCommand.declared.map(\.name))
+
+  /// Options that concern one run, and therefore no place. `overwrite` loses files at the destination, so it must be
+  /// given each time.
+  private static let ofOneRun: Set = [
+    "overwrite", "dry-run", "name", "journal", "json", "quiet", "verbose",
+  ]
+
+  /// Every setting that a place may have beside its URL.
+  static let settings = WatchOptions.declared.filter { !ofOneRun.contains($0.name) } + SecretCommand.declared
+
+  /// The URL of `path` below this place. `path` consists of names as they are, without percent-encoding.
+  func destination(of path: BytePath) throws(UsageError) -> BytePath {
+    let given = "destination '\(name):\(shown(path))'"
+    if path.isAbsolute {
+      throw UsageError("\(given): what follows the colon is below the place already: leave out the slash after it")
+    }
+    if path.components.contains(where: { $0 == "." || $0 == ".." }) {
+      throw UsageError("\(given): '.' and '..' could lead out of the place: leave them out")
+    }
+    let destination = destination
+    if destination?.isForm == true, !path.isEmpty {
+      throw UsageError("\(given): a form is always posted to its own URL: write '\(name):'")
+    }
+    var result = BytePath(url)
+    // The URL at which tus uploads are created, and that of a form, may end without a slash.
+    let keepsURL = path.isEmpty && (destination?.isForm == true || destination?.traits?.namesInFields == true)
+    if !result.hasTrailingSlash, !keepsURL { result.bytes.append(UInt8(ascii: "/")) }
+    result.bytes += isS3 ? path.bytes : Array(HTTPURL.encode(path.bytes).utf8)
+    return result
+  }
+
+  /// Whether uploads to this URL go to this place, so that its credentials belong to them.
+  func contains(_ url: HTTPURL) -> Bool {
+    guard let endpoint, endpoint.origin == url.origin else { return false }
+    return DestinationChoice.isAtOrBelow(Array(url.normalized.path.utf8), Array(endpoint.normalized.path.utf8))
+  }
+
+  /// What the place's credentials are, without the secret; nil: it has none.
+  var credentials: String? {
+    let words = Self.settings.filter { Self.credentials.contains($0.name) }.compactMap { option -> String? in
+      guard let values = values[option.name] else { return nil }
+      // The text of a command may have a secret in it.
+      let showsValue = option.value != nil && !option.name.hasSuffix("-command")
+      return showsValue ? "\(option.name) \(values.map { shown($0) }.joined(separator: ", "))" : option.name
+    }
+    return words.isEmpty ? nil : words.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,43 @@
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+/// Names that count on where another file has the name.
+@Suite struct NumberedNameTests {
+  private func second(_ path: BytePath) -> BytePath {
+    var name = UploadQueue.NumberedName(path)
+    let isCounted = name.count()
+    #expect(isCounted)
+    return name.path
+  }
+
+  @Test(
+    arguments: [
+      ("IMG_1.JPG", "IMG_1-2.JPG"), ("a/b.c/noext", "a/b.c/noext-2"), ("a/.hidden", "a/.hidden-2"),
+      ("a.tar.gz", "a.tar-2.gz"), ("a/x.", "a/x-2."),
+    ] as [(BytePath, BytePath)])
+  func theNumberStandsBeforeTheExtension(_ path: BytePath, _ numbered: BytePath) {
+    #expect(UploadQueue.NumberedName(path).path == path)
+    #expect(second(path) == numbered)
+  }
+
+  @Test func theNumberReplacesTheCounter() {
+    var name = UploadQueue.NumberedName("a/\0/IMG.JPG")
+    #expect(name.path == "a/1/IMG.JPG")
+    for number in 2...12 {
+      let isCounted = name.count()
+      #expect(isCounted && name.path == BytePath("a/\(number)/IMG.JPG"))
+    }
+  }
+
+  @Test func theNumbersEnd() {
+    var (name, count) = (UploadQueue.NumberedName("a"), 1)
+    while name.count() { count += 1 }
+    #expect(count == 9_999 && name.path.bytes.count > 1)
+  }
+
+  @Test func bytesThatAreNoTextStay() {
+    #expect(second(BytePath([0xFF, 0x2E, 0xFE])) == BytePath([0xFF, 0x2D, 0x32, 0x2E, 0xFE]))
+  }
+}
