@@ -6,8 +6,7 @@ import UIKit
 final class AppDelegate: UIResponder, UIApplicationDelegate {
   /// The system has uploaded something while the app was suspended or terminated.
   func application(
-    _ application: UIApplication, handleEventsForBackgroundURLSession id: String,
-    completionHandler: @escaping () -> Void
+    _ app: UIApplication, handleEventsForBackgroundURLSession id: String, completionHandler: @escaping () -> Void
   ) {
     Task {
       let background = try? await Backup.shared().background

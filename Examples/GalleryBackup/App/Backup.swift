@@ -9,7 +9,8 @@ import Photos
 /// Uploads the photo library. What was uploaded is in one journal, so nothing is sent twice, in whichever way it goes.
 final class Backup: Sendable {
   static let server = "https://photos.example/inbox/"
-
+  /// The user wants the whole library to be uploaded in the background, and not all of it is in the journal.
+  static var isAdding: Bool { UserDefaults.standard.bool(forKey: "isAdding") }
   let background: BackgroundUploader
   private let front: Uploader
   @MainActor private static var opening: Task<Backup, any Error>?
@@ -40,9 +41,8 @@ final class Backup: Sendable {
   func uploadInFront(
     _ photos: some AsyncSequence<PhotoGallery.Item, BlobError>, _ show: @MainActor (String) async -> Void
   ) async throws -> String {
-    try await forEach(photos) { item in
-      // A photo that was edited replaces its earlier version: no other file has this path.
-      let upload = front.start(item, overwrite: true)
+    try await forEach(photos, "uploaded") { item in
+      let upload = front.start(item, overwrite: true)  // An edited photo replaces its earlier version.
       for await step in upload.progress {
         await show("\(item.name): \(step.sent) of \(item.expectedLength ?? step.sent) bytes")
       }
@@ -51,14 +51,19 @@ final class Backup: Sendable {
     }
   }
 
-  /// Gives everything to the system, which uploads while the app is suspended, and after it was terminated.
+  /// Adds everything. The system uploads what was added, also while the app is suspended and after it was terminated. The
+  /// loop ends with the app, so the next launch goes through the library again: what was added is not added twice.
   func uploadInBackground() async throws -> String {
-    try await forEach(PhotoGallery.items()) { try await background.add($0) }
+    UserDefaults.standard.set(true, forKey: "isAdding")
+    let result = try await forEach(PhotoGallery.items(), "added") { try await background.add($0) }
+    UserDefaults.standard.set(Task.isCancelled, forKey: "isAdding")
+    return "\(result)\n\(background.uploads.count) files are still to be uploaded"
   }
 
   /// Returns what to show, with a reason if single photos have failed. Throws if the user has not allowed access.
   private func forEach(
-    _ photos: some AsyncSequence<PhotoGallery.Item, BlobError>, _ upload: (PhotoGallery.Item) async throws -> Void
+    _ photos: some AsyncSequence<PhotoGallery.Item, BlobError>, _ done: String,
+    _ upload: (PhotoGallery.Item) async throws -> Void
   ) async throws -> String {
     _ = await PHPhotoLibrary.requestAuthorization(for: .readWrite)
     var (count, failures): (Int, [String]) = (0, [])
@@ -67,10 +72,9 @@ final class Backup: Sendable {
         try await upload(item)
         count += 1
       } catch let error as UploadError where error.side == .source || error.side == .file {
-        // The other photos can still be uploaded; the next call tries this one again.
-        failures.append(error.message)
+        failures.append(error.message)  // The next call tries this one again.
       }
     }
-    return failures.first.map { "\(failures.count) photos failed: \($0)" } ?? "Done: \(count) files"
+    return "\(count) files \(done)" + (failures.first.map { ", \(failures.count) failed: \($0)" } ?? "")
   }
 }

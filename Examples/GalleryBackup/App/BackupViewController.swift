@@ -10,9 +10,7 @@ final class BackupViewController: UIViewController, PHPickerViewControllerDelega
   private var events: Task<Void, Never>?
 
   // The tasks do not keep the controller, so it is released while they run.
-  deinit {
-    for task in [upload, events] { task?.cancel() }
-  }
+  deinit { for task in [upload, events] { task?.cancel() } }
 
   override func loadView() {
     status.numberOfLines = 0
@@ -22,19 +20,17 @@ final class BackupViewController: UIViewController, PHPickerViewControllerDelega
       button("Upload all in the background") { $0.start { try await $0.uploadInBackground() } },
       status,
     ])
-    stack.axis = .vertical
-    stack.distribution = .fillEqually
+    (stack.axis, stack.distribution) = (.vertical, .fillEqually)
     view = stack
   }
 
   override func viewDidLoad() {
     super.viewDidLoad()
-    start { _ in "" }  // The system may have uploads of earlier launches.
+    start { try await Backup.isAdding ? $0.uploadInBackground() : "" }  // Uploads of earlier launches go on.
   }
 
   private func pick() {
-    // With the library, the results have the identifiers of assets.
-    var configuration = PHPickerConfiguration(photoLibrary: .shared())
+    var configuration = PHPickerConfiguration(photoLibrary: .shared())  // With it, results have identifiers.
     configuration.selectionLimit = 0
     let picker = PHPickerViewController(configuration: configuration)
     picker.delegate = self
@@ -56,15 +52,16 @@ final class BackupViewController: UIViewController, PHPickerViewControllerDelega
       } catch {
         result = "\(error)"
       }
-      // After a tap on another button, that one has the label.
-      if !Task.isCancelled { self?.status.text = result }
+      if !Task.isCancelled { self?.status.text = result }  // Otherwise another button has the label.
     }
   }
 
   private func follow(_ background: BackgroundUploader) {
     if events != nil { return }
     events = Task { [weak self] in
-      for await upload in background.events() { self?.status.text = "\(upload.name): \(upload.state)" }
+      for await upload in background.events() {
+        self?.status.text = "\(background.uploads.count) files left\n\(upload.name): \(upload.state)"
+      }
     }
   }
 

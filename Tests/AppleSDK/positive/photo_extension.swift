@@ -1,4 +1,4 @@
-// The extensions of docs/iphone.md.
+// Extensions of an app without users, whose token does not change.
 import BlobApple
 import BlobHTTP
 import Blobs

@@ -28,7 +28,77 @@ func uploadInFront(_ identifiers: [String], to destination: UploadDestination, _
   }
 }
 
-@Sendable nonisolated func newToken() -> String { "" }
+@Sendable nonisolated func newToken() -> String? { nil }
+
+/// A row of the table that shows the photos.
+@MainActor
+final class Row {
+  private var fraction = 0.0
+  func show(_ fraction: Double) { self.fraction = fraction }
+
+  func add(_ item: PhotoGallery.Item, to uploader: BackgroundUploader) async throws -> String? {
+    do {
+      try await uploader.add(item.reportingDownload { fraction in Task { @MainActor in self.show(fraction) } })
+    } catch  where [.source, .file].contains(error.side) {
+      return error.message
+    }
+    return nil
+  }
+}
+
+/// The uploaders of this launch, one for each account.
+@MainActor
+final class Uploaders {
+  private let journal: Journal
+  private var made: [String: BackgroundUploader] = [:]
+
+  init(_ journal: Journal) { self.journal = journal }
+
+  func uploader(of account: String) throws -> BackgroundUploader {
+    if let made = made[account] { return made }
+    let folder = NSHomeDirectory() + "/Library/Application Support"
+    let new = try BackgroundUploader(
+      identifier: "com.example.uploads.\(account)", to: destination(for: account), journal: journal,
+      spool: BytePath("\(folder)/spool-\(account)"), configure: { $0.allowsCellularAccess = false })
+    made[account] = new
+    return new
+  }
+
+  func handleEvents(identifier: String, completionHandler: @escaping () -> Void) {
+    let prefix = "com.example.uploads."
+    guard identifier.hasPrefix(prefix),
+      let uploader = try? uploader(of: String(identifier.dropFirst(prefix.count))),
+      uploader.handleEvents(identifier: identifier, completionHandler: completionHandler)
+    else { return completionHandler() }
+  }
+
+  private func destination(for account: String) -> UploadDestination {
+    UploadDestination(
+      endpoint: HTTPURL("https://photos.example/inbox/")!, uploadProtocol: Tus(), limits: PartLimits(),
+      headers: token(of: account).map { ["Authorization": "Bearer \($0)"] } ?? [:], account: account,
+      rereading: { token(of: account).map { ["Authorization": "Bearer \($0)"] } })
+  }
+}
+
+/// From the keychain. nil: this user is not signed in.
+@Sendable nonisolated func token(of account: String) -> String? { nil }
+
+/// What has failed in this launch and in earlier ones.
+func failures(_ journal: Journal) async throws -> [String] {
+  try await journal.entries(.failed, limit: -1).map { "\($0.intent.path): \($0.error ?? "")" }
+}
+
+/// Sends only what is on the phone, and not over the mobile network.
+@MainActor
+func uploadWithoutMobileData(_ destination: UploadDestination, _ journal: Journal) async throws {
+  let transport = URLSessionTransport {
+    let configuration = URLSessionConfiguration.ephemeral
+    configuration.allowsCellularAccess = false
+    return configuration
+  }
+  let uploader = Uploader(destination, transport: transport, journal: journal)
+  for try await item in PhotoGallery.items(allowsNetwork: false) { try await uploader.upload(item) }
+}
 
 @MainActor
 final class Delegate: NSObject {
@@ -38,7 +108,7 @@ final class Delegate: NSObject {
     let destination = UploadDestination(
       endpoint: HTTPURL("https://photos.example/inbox/")!, uploadProtocol: Tus(), limits: PartLimits(),
       headers: ["Authorization": "Bearer \(token)"], account: "4711",
-      rereading: { ["Authorization": "Bearer \(newToken())"] })
+      rereading: { newToken().map { ["Authorization": "Bearer \($0)"] } })
     let folder = NSHomeDirectory() + "/Library/Application Support"
     uploader = try BackgroundUploader(
       identifier: "com.example.uploads", to: destination,
@@ -47,7 +117,7 @@ final class Delegate: NSObject {
   }
 
   func begin(_ path: String) async throws {
-    Task { for await upload in uploader.events() { print(upload.name, upload.acknowledged, upload.state) } }
+    Task { for await upload in uploader.events() { print(upload.name, upload.sent, upload.length ?? 0, upload.state) } }
     try await uploader.add(FileSource(BytePath(path)), as: "2026/holiday.mov", contentType: "video/quicktime")
     for try await item in PhotoGallery.items() { try await uploader.add(item) }
   }
