@@ -82,11 +82,11 @@ import Testing
     ] as [([(Int, Int)], Bool, Int, Int64, [Finding.Kind])])
   func problemsOfCertificatesAreToldApart(
     _ problems: [(Int, Int)], _ isSelfSigned: Bool, _ sent: Int, _ days: Int64, _ kinds: [Finding.Kind]
-  ) throws {
+  ) async throws {
     let report = CertificateReport(
       problems: problems.map { .init(code: $0.0, depth: $0.1) }, subject: "nas", issuer: "R11",
       isSelfSigned: isSelfSigned, sentCount: sent, secondsLeft: days * 86_400)
-    let target = try DoctorTarget(
+    let target = try await DoctorTarget(
       Destination("https://nas.example/"), ConnectionOptions(), DoctorReport(isJSON: true))
     #expect(CertificateCheck(target: target).findings(report).map(\.kind) == kinds)
   }

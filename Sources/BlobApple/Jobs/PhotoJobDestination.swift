@@ -67,7 +67,9 @@ public struct PhotoJobDestination: Sendable {
     guard url.origin == folder.origin, url.path.hasPrefix(folder.path) else { return nil }
     var request = HTTPRequest(method, url, headers())
     // To a POST without a type, the system adds that of a form.
-    if request.headers["Content-Type"] == nil { request.headers["Content-Type"] = ContentType.of(BytePath(url.lastComponent)) }
+    if request.headers["Content-Type"] == nil {
+      request.headers["Content-Type"] = ContentType.of(BytePath(url.lastComponent))
+    }
     if replaces { request.headers["If-Match"] = "*" }
     if let created, created > 0 { request.headers[Self.createdField] = String(created) }
     if let account { request.headers[Self.accountField] = account }

@@ -261,7 +261,7 @@ extension ConnectionWorker {
         if isTaken, talk.frame.isInHead, let head = transfer.head.final {
           try checkHasArrived(talk, head, transfer)
           if !talk.frame.begin(head, to: transfer.job.request.method) { throw notHTTP(transfer) }
-          if transfer.isSent, isAnswer(head, talk, transfer) { talk.headThatCounts = head }
+          if transfer.isSent, isAnswer(head, talk) { talk.headThatCounts = head }
         }
       }
       if !isTaken {

@@ -30,11 +30,11 @@ extension ConnectionWorker {
         + "last of them had arrived there")
   }
 
-  /// Whether a response that has passed `checkHasArrived` is the one to this request, with all its bytes. Before the rest of
-  /// the response has come, a server that responds twice is not found out.
-  func isAnswer(_ head: HTTPHead, _ talk: HTTP1Exchange, _ transfer: Transfer) -> Bool {
-    let hasArrived = 200..<300 ~= head.status || !talk.wire.hasUnacknowledgedRequest
-    return hasArrived && (talk.isFirst || !pool.habits.mixesResponses(transfer.request.url))
+  /// Whether a response that has passed `checkHasArrived` is the one to this request, with all its bytes, although the rest
+  /// of it does not come. Over a connection that was used before, it may be a second response to an earlier request, and a
+  /// connection that breaks does not show that.
+  func isAnswer(_ head: HTTPHead, _ talk: HTTP1Exchange) -> Bool {
+    talk.isFirst && (200..<300 ~= head.status || !talk.wire.hasUnacknowledgedRequest)
   }
 
   /// Called when a success came before the whole request was sent, or had arrived. If the connection was used before, the

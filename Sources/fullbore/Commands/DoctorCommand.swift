@@ -70,7 +70,7 @@ struct DoctorCommand: Command {
 
   private func examine(_ report: DoctorReport) async -> ExitStatus {
     do throws(UploadError) {
-      let target = try DoctorTarget(destination, connection, report)
+      let target = try await DoctorTarget(destination, connection, report)
       return await Examination(target: target, settings: settings) { await mayWrite(target) }.run()
     } catch {
       report.note("options", error.message)

@@ -17,9 +17,9 @@ struct DoctorTarget: Sendable {
 
   init(
     _ destination: Destination, _ connection: ConnectionOptions, _ report: DoctorReport
-  ) throws(UploadError) {
+  ) async throws(UploadError) {
     (self.destination, self.connection, self.report) = (destination, connection, report)
-    headers = try connection.fields(for: destination.endpoint)
+    headers = try await connection.fields(for: destination.endpoint)
   }
 
   /// The options of `push`, with shorter timeouts.
