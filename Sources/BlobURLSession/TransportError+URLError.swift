@@ -15,7 +15,9 @@ extension TransportError {
     let code: Code =
       switch (error as? URLError)?.code {
       case .cannotFindHost, .dnsLookupFailed: .resolve
-      case .cannotConnectToHost, .notConnectedToInternet: .connect
+      // The system does not let the app use the network now: that is no fault of the file.
+      case .cannotConnectToHost, .notConnectedToInternet, .dataNotAllowed, .internationalRoamingOff, .callIsActive:
+        .connect
       case .serverCertificateUntrusted, .serverCertificateHasUnknownRoot: .untrusted
       case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateNotYetValid,
         .clientCertificateRejected, .clientCertificateRequired:

@@ -30,7 +30,7 @@ extension Uploader {
       return try await upload(source, info, to: target, progress: progress)
     }
     let id: Int64
-    do { id = try await journal.destinationID(destination.journaled(overwrite: overwrite)) } catch {
+    do { id = try await journal.destinationID(of: destination, overwrite: overwrite) } catch {
       throw UploadError(journal: error)
     }
     let item = UploadItem(source: source, info: info, identity: identity ?? path, target: target)

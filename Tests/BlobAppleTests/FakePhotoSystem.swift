@@ -226,6 +226,9 @@ struct KilledLedger: PhotoJobLedger {
   func openJobs() async throws(JournalError) -> [JournalJob] {
     try await call { () throws(JournalError) in try await journal.openJobs() }
   }
+  func refusedJobs() async throws(JournalError) -> [JournalJob] {
+    try await call { () throws(JournalError) in try await journal.refusedJobs() }
+  }
   func waitingJobs() async throws(JournalError) -> [JournalJob] {
     try await call { () throws(JournalError) in try await journal.waitingJobs() }
   }

@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobTesting
 import BlobUpload
 import Blobs
+import Platform
 import Testing
 
 @testable import BlobApple
@@ -78,5 +79,101 @@ struct PhotoUploadsAccountTests {
     _ = await uploads("bob", system, journal).run()
     #expect(system.underWay.count == 4)
     #expect(try await journal.waitingJobs().count == 4)
+  }
+
+  // MARK: Users who sign in and out while the process lives
+
+  private func uploads(
+    _ system: FakePhotoSystem, _ journal: Journal, session: @escaping @Sendable () -> PhotoJobSession?
+  ) -> PhotoUploads {
+    PhotoUploads(
+      to: PhotoJobDestination(HTTPURL("https://nas.example/photos/")!, session: session), ledger: journal, over: system,
+      patience: .seconds(100)
+    ) { 1000 }
+  }
+
+  private static func session(of account: String) -> PhotoJobSession {
+    PhotoJobSession(account: account, headers: ["Authorization": "Bearer \(account)"])
+  }
+
+  @Test func withoutAUserNothingIsRegistered() async throws {
+    let (system, journal) = (FakePhotoSystem(), try await journal())
+    system.add("A", [photo])
+    let user = Monitor<String?>(nil)
+    let uploads = uploads(system, journal) { user.update(waking: .none) { $0 }.map(Self.session) }
+    #expect(await uploads.run() == .completed)
+    #expect(system.state.withLock { $0.made } == 0)
+    user.update { $0 = "anna" }
+    #expect(await uploads.run() == .processing)
+    #expect(system.state.withLock { $0.made } == 1)
+    // The system ends the job while nobody is signed in.
+    user.update { $0 = nil }
+    system.underWay.forEach(system.succeed)
+    #expect(await uploads.run() == .completed)
+    user.update { $0 = "anna" }
+    #expect(await uploads.run() == .completed)
+    let anna = JournalJob.digest(ofAccount: "anna")
+    #expect(try await journal.job(at: url, account: anna)?.done == "1")
+  }
+
+  /// No photo goes with the account of one user and the token of another, whenever the user changes.
+  @Test func aRunEndsWhenTheUserChanges() async throws {
+    var (change, isDone) = (-1, false)
+    while !isDone {
+      change += 1
+      let (system, journal) = (
+        FakePhotoSystem(), try await Journal(at: scratch.path.appending(BytePath("journal \(change)")))
+      )
+      for name in ["A", "B", "C"] { system.add(name, [photo]) }
+      let calls = Monitor(0)
+      let uploads = uploads(system, journal) { [change] in
+        let number = calls.update { count in
+          count += 1
+          return count
+        }
+        return Self.session(of: number <= change ? "anna" : "bob")
+      }
+      #expect(await uploads.run() == .processing)
+      isDone = system.state.withLock { $0.made } == 3 && calls.update(waking: .none) { $0 } <= change
+      #expect(await uploads.run() == .processing)
+      let ofBob = JournalJob.digest(ofAccount: "bob")
+      for job in system.state.withLock({ Array($0.jobs.values) }) {
+        let account = job.request.headers["Fullbore-Photo-Account"] == ofBob ? "bob" : "anna"
+        #expect(job.request.headers["Authorization"] == "Bearer \(account)")
+      }
+      if !isDone {
+        let bobs = system.state.withLock {
+          $0.jobs.values.count { $0.request.headers["Authorization"] == "Bearer bob" }
+        }
+        #expect(bobs == 3, "\(change)")
+      }
+    }
+  }
+
+  /// An app shows what was given up, with the photo.
+  @Test func eachUserSeesOwnPhotosOnly() async throws {
+    let (system, journal) = (FakePhotoSystem(), try await journal())
+    let place = "https://nas.example/photos/"
+    for (account, state) in [
+      ("anna", JournalJob.State.refused), ("anna", .waiting), ("bob", .refused), (nil, .waiting),
+    ] {
+      try await journal.keep(
+        JournalJob(
+          "\(place)\(state)/IMG_0001.HEIC", account: JournalJob.digest(ofAccount: account),
+          source: "asset of \(account ?? "nobody")\n1\nIMG_0001.HEIC", version: "1", state: state, error: "409"))
+    }
+    try await journal.keep(
+      JournalJob(
+        "https://other.example/a.heic", account: JournalJob.digest(ofAccount: "anna"), source: "x", state: .refused))
+    let anna = uploads("anna", system, journal)
+    #expect(try await anna.refused().map(\.asset) == ["asset of anna"])
+    #expect(try await anna.waiting().map(\.asset) == ["asset of anna"])
+    #expect(try await uploads("bob", system, journal).refused().map(\.asset) == ["asset of bob"])
+    #expect(try await uploads("bob", system, journal).waiting().isEmpty)
+    #expect(try await uploads(system, journal) { nil }.refused().isEmpty)
+    #expect(try await journal.refusedJobs(account: "bob").map(\.asset) == ["asset of bob"])
+    #expect(try await journal.refusedJobs(account: nil).isEmpty)
+    #expect(try await journal.waitingJobs(account: nil).map(\.asset) == ["asset of nobody"])
+    #expect(try await journal.refusedJobs(account: "anna").count == 2)
   }
 }

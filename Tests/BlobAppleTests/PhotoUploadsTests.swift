@@ -190,13 +190,14 @@ struct PhotoUploadsTests {
   // MARK: Destinations
 
   @Test func credentialsGoToTheFolderOfTheDestinationOnly() throws {
+    let session = try #require(destination.session())
     for url in [
       "https://nas.example/other/x", "https://nas.example:8443/photos/x", "http://nas.example/photos/x",
       "https://nas.example.evil/photos/x", "https://evil.example/photos/x",
     ] {
-      #expect(destination.request(HTTPURL(url)!, replaces: false) == nil, "\(url)")
+      #expect(destination.request(HTTPURL(url)!, of: session, replaces: false) == nil, "\(url)")
     }
-    #expect(destination.request(HTTPURL("https://nas.example/photos/x")!, replaces: false) != nil)
+    #expect(destination.request(HTTPURL("https://nas.example/photos/x")!, of: session, replaces: false) != nil)
   }
 
   @Test func aJobOfAnEarlierDestinationKeepsItsOwnRequest() async throws {
@@ -222,7 +223,7 @@ struct PhotoUploadsTests {
     let url = destination.urls(PhotoAsset(id: "A/L0/001", version: "1", created: nil), "x")[0]
     let folder = HTTPURL("https://nas.example/photos")!.folder.text
     #expect(url.text == folder + expected)
-    #expect(destination.request(url, replaces: false) != nil)
+    #expect(destination.request(url, of: try #require(destination.session()), replaces: false) != nil)
   }
 
   /// The system tells the URLs of its jobs as Foundation writes them.

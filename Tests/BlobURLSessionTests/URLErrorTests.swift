@@ -19,4 +19,12 @@ struct URLErrorTests {
   @Test func aLostConnectionIsRepeated() {
     #expect(TransportError(URLError(.networkConnectionLost), "PUT http://nas.example/a").code == .broken)
   }
+
+  /// The system does not let the app use the network now. That is no fault of the file.
+  @Test(arguments: [
+    URLError.Code.notConnectedToInternet, .dataNotAllowed, .internationalRoamingOff, .callIsActive,
+  ])
+  func whereTheNetworkMayNotBeUsedThereIsNoConnection(_ code: URLError.Code) {
+    #expect(TransportError(URLError(code), "PUT http://nas.example/a").code == .connect)
+  }
 }

@@ -11,7 +11,8 @@ public struct BackgroundUpload: Sendable {
     case waiting(UploadError, Duration)
     /// The server has all bytes. nil: it had them before, and nothing was sent.
     case finished(UploadResult?)
-    /// The upload was given up. Its session is kept in the journal: adding the source again goes on from there.
+    /// The upload was given up. Its session is kept in the journal: `tryAgain(_:)`, or adding the source again,
+    /// goes on from there.
     case failed(UploadError)
     /// `cancel` has ended it.
     case cancelled
@@ -19,7 +20,9 @@ public struct BackgroundUpload: Sendable {
 
   /// The path below the destination's folder.
   public var name: BytePath
-  /// Bytes; nil: not known before the source has ended.
+  /// Identifies the source in every launch, as the `identity` of `add`: for a photo `PhotoGallery.Item.identity`.
+  public var identity: BytePath
+  /// Bytes; nil: not known before the source has ended, or nothing was sent of such a source.
   public var length: Int64?
   /// Bytes from the start that the server has confirmed.
   public var acknowledged: Int64 = 0
@@ -28,8 +31,9 @@ public struct BackgroundUpload: Sendable {
   /// How far the upload is.
   public var state = State.uploading
 
-  init(_ name: BytePath, length: Int64? = nil) {
+  init(_ name: BytePath, identity: BytePath, length: Int64? = nil) {
     self.name = name
+    self.identity = identity
     self.length = length
   }
 }

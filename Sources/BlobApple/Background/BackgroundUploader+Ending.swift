@@ -5,6 +5,7 @@ import Blobs
 extension BackgroundUploader {
   /// Ends an upload, and deletes what the server has of it and its entry in the journal. Returns once this is done, or
   /// the server does not answer; then the server's part of the upload expires.
+  /// A call of `add` that still looks at its source, or waits for other uploads, returns without an upload.
   /// What is added after this call has begun is another upload, and does not wait for the deletion.
   public func cancel(_ name: BytePath) async throws(UploadError) { try await cancel(named: name) }
 
@@ -16,8 +17,10 @@ extension BackgroundUploader {
 
   /// nil: all.
   private func cancel(named name: BytePath?) async throws(UploadError) {
+    // Calls of `add` from here on are other uploads, while the first one of this process may still open the journal.
+    let last = board.lastSeat
     let id = try await destinationID()
-    for task in board.cancel(name) { await task.value }
+    for task in board.cancel(name, upTo: last) { await task.value }
     try await remove(id, areMany: name == nil) { name == nil || $0.intent.path == name }
   }
 
@@ -52,8 +55,7 @@ extension BackgroundUploader {
   /// The source was uploaded after another version had been sent, or is not uploaded any more.
   func forgetAddition(_ added: AddedSource) async {
     guard let version = added.version else { return }
-    let target = destination.target(added.name, length: nil, contentType: added.contentType)
-    let item = UploadItem(source: added.source, info: BlobInfo(length: nil), identity: added.identity, target: target)
+    let item = item(added, BlobInfo(length: nil))
     // Where the journal cannot be written, the next launch finds that the version is done.
     try? await journal.dropAddition(ofVersion: version, item.intent())
   }

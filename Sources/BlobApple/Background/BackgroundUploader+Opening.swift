@@ -38,7 +38,7 @@ extension BackgroundUploader {
       let id: Int64
       let entries: [JournalEntry]
       do {
-        id = try await journal.destinationID(destination.journaled(overwrite: settings.overwrite))
+        id = try await journal.destinationID(of: destination, overwrite: settings.overwrite)
         entries = try await journal.unfinished().filter { $0.destinationID == id && !$0.isLeftover }
         try await goOn(with: entries, id)
       } catch {
@@ -78,22 +78,28 @@ extension BackgroundUploader {
     let addedAgain = try await journal.dropAdditionsOfDone().filter { $0.destinationID == id }
     var known: Set<String> = []
     for entry in entries + addedAgain {
-      let intent = entry.intent
       let key = key(of: entry)
       known.insert(key)
-      guard [.intent, .open, .done].contains(entry.state), let source = reopening(intent.source) else { continue }
-      let addition = try await journal.addition(of: entry.id)
-      var added = AddedSource(
-        source: source, identity: intent.source, name: intent.path,
-        contentType: addition?.contentType ?? intent.contentType, metadata: addition?.metadata ?? [:])
-      added.version = addition?.version
-      added.isAgain = added.version != nil && added.version != intent.validator?.version
+      guard [.intent, .open, .done].contains(entry.state), var added = try await added(by: entry) else { continue }
+      added.isAgain = added.version != nil && added.version != entry.intent.validator?.version
       seats.take(1)
       await start(added, key, id)
     }
     // Uploads that the journal no longer has were cancelled, or are done.
     for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
     service.registry.dropOthers()
+  }
+
+  /// What an earlier call of `add` was given; nil: its source cannot be opened now.
+  func added(by entry: JournalEntry) async throws(JournalError) -> AddedSource? {
+    let intent = entry.intent
+    guard let source = reopening(intent.source) else { return nil }
+    let addition = try await journal.addition(of: entry.id)
+    var added = AddedSource(
+      source: source, identity: intent.source, name: intent.path,
+      contentType: addition?.contentType ?? intent.contentType, metadata: addition?.metadata ?? [:])
+    added.version = addition?.version
+    return added
   }
 
   func key(of entry: JournalEntry) -> String {

@@ -50,7 +50,9 @@ extension BackgroundUploader {
       let clock = DeferringClock(longestPause: settings.longestPause)
       let transport = PieceTransport(
         service, upload: key, version: TaskLabel.version(item.info), pieceBytes: settings.pieceBytes, clock: clock
-      ) { [board] offset in
+      ) { [board] length in
+        board.change(key) { $0.length = length }
+      } sent: { [board] offset in
         board.change(key) { upload in (upload.sent, upload.state) = (offset, .uploading) }
       }
       var uploader = Uploader(
@@ -85,11 +87,14 @@ extension BackgroundUploader {
 
   func item(_ added: AddedSource) async throws(UploadError) -> UploadItem {
     let source = added.source
-    let info = try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) }
+    return item(added, try await readingSource { cancel, _ throws(BlobError) in try source.info(cancel) })
+  }
+
+  func item(_ added: AddedSource, _ info: BlobInfo) -> UploadItem {
     var target = destination.target(
       added.name, length: info.length, contentType: added.contentType, overwrite: settings.overwrite)
     target.modified = info.modified
     target.metadata = added.metadata
-    return UploadItem(source: source, info: info, identity: added.identity, target: target)
+    return UploadItem(source: added.source, info: info, identity: added.identity, target: target)
   }
 }

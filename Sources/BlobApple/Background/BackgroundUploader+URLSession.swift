@@ -23,7 +23,8 @@
     ///   opened now, and the upload waits until it is added again. When not given, it opens what `PhotoGallery` has listed, and
     ///   files. The path of an app's container may change with an
     ///   update, so give identities of your own where that matters. Called on any thread; must not block.
-    /// - Throws if the protocol cannot go on at any byte.
+    /// - Throws if the protocol cannot go on at any byte, or this process has made an uploader with this identifier before: the
+    ///   system's session ends only with the process, so keep the uploader, for example in a table by account.
     public convenience init(
       identifier: String, to destination: UploadDestination, journal: Journal, spool: BytePath,
       spoolBytes: Int64 = BackgroundUploader.usualSpool, overwrite: Bool = false,
@@ -35,7 +36,8 @@
       try self.init(
         identifier, destination, journal: journal, tasks: URLSessionTasks(identifier, spool: spool, configure),
         direct: URLSessionTransport(),
-        settings: BackgroundSettings(spool: spool, spoolBytes: spoolBytes, overwrite: overwrite), reopening: reopening)
+        settings: BackgroundSettings(spool: spool, spoolBytes: spoolBytes, overwrite: overwrite),
+        identifiers: .ofProcess, reopening: reopening)
     }
   }
 #endif

@@ -43,13 +43,14 @@ public final class BackgroundUploader: Sendable {
   let opened = Mutex(OpeningSteps())
   let reopening: @Sendable (BytePath) -> (any BlobSource)?
 
-  package init(
+  init(
     _ identifier: String, _ destination: UploadDestination, journal: Journal, tasks: any BackgroundTasks,
-    direct: any Transport, settings: BackgroundSettings,
+    direct: any Transport, settings: BackgroundSettings, identifiers: SessionIdentifiers? = nil,
     reopening: @escaping @Sendable (BytePath) -> (any BlobSource)?
   ) throws(UploadError) {
     self.identifier = identifier
     self.destination = try settings.adapt(destination)
+    try identifiers?.use(identifier)
     self.journal = journal
     self.settings = settings
     self.reopening = reopening
@@ -81,32 +82,41 @@ public final class BackgroundUploader: Sendable {
     _ source: any BlobSource, as name: BytePath, identity: BytePath? = nil,
     contentType: String = "application/octet-stream", metadata: [String: String] = [:]
   ) async throws(UploadError) {
-    let id = try await destinationID()
     let identity = identity ?? (source as? FileSource)?.path.absolute() ?? name
     guard source.access == .random else {
       throw UploadError(
         .giveUp, .source, "\(name): a source that is read only once cannot be uploaded in the background")
     }
-    var added = AddedSource(
-      source: source, identity: identity, name: name, contentType: contentType, metadata: metadata)
-    let item = try await item(added)
-    added.version = item.info.validator?.version
-    added.label = item.info.validator.map { _ in TaskLabel.version(item.info) }
-    let seat = board.waitForSeat(name, item.key)
-    defer { board.stopWaiting(seat) }
+    try await add(
+      AddedSource(source: source, identity: identity, name: name, contentType: contentType, metadata: metadata))
+  }
+
+  func add(_ added: AddedSource) async throws(UploadError) {
+    var added = added
+    let key = item(added, BlobInfo(length: nil)).key
+    // `cancel` finds the call from here on.
+    let seat = board.takeSeat(added.name, key)
+    defer { board.leaveSeat(seat) }
+    var entered: Int64?
     do {
+      let id = try await destinationID()
+      let item = try await item(added)
+      added.version = item.info.validator?.version
+      added.label = item.info.validator.map { _ in TaskLabel.version(item.info) }
+      guard board.hasLooked(seat) else { return }
+      entered = id
       try await enter(added, item, id, seat)
     } catch {
       // `cancel` may have removed the entry meanwhile.
       if !board.isCancelled(seat) { throw error }
     }
     // `cancel` may have come before the entry was in the journal.
-    if board.isCancelled(seat) { try await remove(id) { [self] in key(of: $0) == item.key } }
+    if let entered, board.isCancelled(seat) { try await remove(entered) { [self] in self.key(of: $0) == key } }
   }
 
   /// Writes the upload into the journal, and starts it once there is a seat.
   private func enter(_ added: AddedSource, _ item: UploadItem, _ id: Int64, _ seat: Int) async throws(UploadError) {
-    switch await join(added, item.key) {
+    switch await join(added, item.key, seat) {
     case .same: return
     case .another: return try await keepAddition(added, item)
     case .nothing, .ending: break
@@ -132,7 +142,7 @@ public final class BackgroundUploader: Sendable {
     service.wakeUp.enter()
     defer { service.wakeUp.leave() }
     let reservation = Task { [seats] in await seats.reserve(1) }
-    board.setReservation(reservation, of: seat)
+    board.setReservation(reservation, for: added, of: seat)
     let hasSeat = await withTaskCancellationHandler {
       await reservation.value
     } onCancel: {
@@ -173,9 +183,9 @@ public final class BackgroundUploader: Sendable {
   // MARK: One upload
 
   /// Adds the source to the upload that runs already. Waits for the end of one that was cancelled.
-  private func join(_ added: AddedSource, _ key: String) async -> UploadBoard.Present {
+  private func join(_ added: AddedSource, _ key: String, _ seat: Int?) async -> UploadBoard.Present {
     while true {
-      let present = board.add(added, to: key)
+      let present = board.add(added, to: key, seat: seat)
       guard case .ending(let upload) = present else { return present }
       await upload.value
     }
@@ -192,7 +202,7 @@ public final class BackgroundUploader: Sendable {
         seats.release(1)
         return .nothing
       case .runsAlready:
-        let present = await join(added, key)
+        let present = await join(added, key, seat)
         if case .nothing = present { continue }
         seats.release(1)
         return present
@@ -201,7 +211,7 @@ public final class BackgroundUploader: Sendable {
   }
 
   private func begin(_ added: AddedSource, _ key: String, _ id: Int64, _ seat: Int?) -> UploadBoard.Beginning {
-    board.start(key, BackgroundUpload(added.name), seat: seat) {
+    board.start(key, added, seat: seat) { added in
       service.wakeUp.enter()
       service.registry.start(key)
       // An upload with pieces in the spool must not wait for those that wait for room there.

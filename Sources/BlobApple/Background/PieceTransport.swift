@@ -18,18 +18,21 @@ final class PieceTransport: Transport {
   private let clock: DeferringClock
   /// The source could not be read when it was tried last, and may be there again later.
   private let isSourceLost = Atomic(false)
+  /// Called with the length of the source once a piece has its last byte. On any thread.
+  private let ended: @Sendable (Int64) -> Void
   /// Called with the offset in the source up to which bytes were sent. On any thread.
   private let sent: @Sendable (Int64) -> Void
 
   init(
     _ service: BackgroundService, upload: String, version: String, pieceBytes: Int64, clock: DeferringClock,
-    sent: @escaping @Sendable (Int64) -> Void
+    ended: @escaping @Sendable (Int64) -> Void, sent: @escaping @Sendable (Int64) -> Void
   ) {
     self.service = service
     self.upload = upload
     self.version = version
     self.pieceBytes = pieceBytes
     self.clock = clock
+    self.ended = ended
     self.sent = sent
   }
 
@@ -72,7 +75,10 @@ final class PieceTransport: Transport {
         if let body, try await !has(body, as: old, request) {
           service.discard(old)
         } else {
-          if let length = old.length { on.sent(Int(length)) }
+          if let length = old.length {
+            on.sent(Int(length))
+            if request.endsUpload { ended(old.start.addingClamped(length)) }
+          }
           follow(old)
           response = try await self.response(to: old, request, isWhole: request.isWholeCreation(from: old.start))
           // The request of the earlier process had that process's credentials. The present ones are tried at once.
@@ -134,6 +140,8 @@ final class PieceTransport: Transport {
     }
     let length = piece.length ?? 0
     spool.release(most - length)
+    // A body of unknown length is as long as a piece may be, unless the source has ended.
+    if request.endsUpload || body.length == nil && length < most { ended(piece.start + length) }
     // The journal must know how far bytes were sent before the server can have them.
     on.sent(Int(length))
     return try await run(piece, request, after: delay, isWhole: request.isWholeCreation(from: piece.start))
@@ -267,6 +275,13 @@ extension TaskLabel {
 extension HTTPRequest {
   /// Whether the request creates an upload with all its bytes, by the IETF's protocol.
   fileprivate func isWholeCreation(from start: Int64) -> Bool {
-    start == 0 && headers["Upload-Offset"] == nil && StructuredField.boolean(headers["Upload-Complete"]) == true
+    start == 0 && headers["Upload-Offset"] == nil && endsUpload
+  }
+
+  /// Whether the body has the last bytes of an upload whose length was not known before. By tus, its request is the first
+  /// that tells the length.
+  fileprivate var endsUpload: Bool {
+    StructuredField.boolean(headers["Upload-Complete"]) == true
+      || headers["Upload-Offset"] != nil && headers["Upload-Length"] != nil
   }
 }

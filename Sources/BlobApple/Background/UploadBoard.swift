@@ -16,15 +16,24 @@ final class UploadBoard: Sendable {
     var added: AddedSource?
     /// Sleeps while the upload waits for other credentials; nil: it does not.
     var pause: Task<Void, Never>?
+    /// The last seat that has begun the upload or joined it; 0: an earlier launch has added it.
+    var seat = 0
   }
   /// A call of `add` whose upload has not begun.
   fileprivate struct Seat {
     var name: BytePath
     var key: String
+    /// The call has looked at its source, and is about to write it into the journal.
+    var hasLooked = false
+    /// What is uploaded once there is room, when it is in the journal; nil: it is not yet.
+    var added: AddedSource?
+    /// Waits for room.
     var reservation: Task<Bool, Never>?
     var isCancelled = false
-    /// A later call of `add` has another version of the source.
+    /// A later call of `add` has begun the upload or joined it.
     var isReplaced = false
+    /// Nothing is uploaded for this call any more.
+    var isGivenUp: Bool { isCancelled || isReplaced }
   }
   /// A loop over the changes. It owns its buffer.
   fileprivate struct Listener { weak var buffer: EventBuffer? }
@@ -44,21 +53,27 @@ final class UploadBoard: Sendable {
     case isGivenUp
   }
 
-  /// Starts an upload under its key, unless the key is in use. It gives up its seat, if it has one.
+  /// Starts an upload under its key, unless the key is in use. `seat` nil: an earlier launch has added it.
+  ///
+  /// `body` gets `added`, or what the last call for the key has added that waits for room: its seat is given up as well.
   func start(
-    _ key: String, _ upload: BackgroundUpload, seat number: Int? = nil, _ body: () -> Task<Void, Never>
+    _ key: String, _ added: AddedSource, seat number: Int? = nil, _ body: (AddedSource) -> Task<Void, Never>
   ) -> Beginning {
-    state.withLock { state in
-      if let number {
-        guard let seat = state.seats[number], !seat.isCancelled, !seat.isReplaced else { return .isGivenUp }
-      }
-      if state.running[key] != nil { return .runsAlready }
+    let (beginning, reservations) = state.withLock { state -> (Beginning, [Task<Bool, Never>]) in
+      if let number, state.seats[number]?.isGivenUp ?? true { return (.isGivenUp, []) }
+      if state.running[key] != nil { return (.runsAlready, []) }
+      let last = state.lastReady(key)
+      let added = last.flatMap { state.seats[$0]?.added } ?? added
+      let upload = BackgroundUpload(added.name, identity: added.identity)
+      let seat = max(number ?? 0, last ?? 0)
       if let number { state.seats[number] = nil }
-      state.running[key] = Running(upload: upload)
-      state.running[key]?.task = body()
+      state.running[key] = Running(upload: upload, seat: seat)
+      state.running[key]?.task = body(added)
       state.tell(key, upload)
-      return .began
+      return (.began, state.replaceSeats(key, upTo: seat))
     }
+    for reservation in reservations { reservation.cancel() }
+    return beginning
   }
 
   /// The upload that a call of `add` finds under its key.
@@ -72,17 +87,23 @@ final class UploadBoard: Sendable {
     case ending(Task<Void, Never>)
   }
 
-  /// Adds a source to the upload that has the key already, and ends its pause.
-  func add(_ source: AddedSource, to key: String) -> Present {
-    let (present, pause) = state.withLock { state -> (Present, Task<Void, Never>?) in
-      guard let running = state.running[key] else { return (.nothing, nil) }
-      if running.isCancelled, let task = running.task { return (.ending(task), nil) }
-      guard let label = source.label else { return (.same, running.pause) }
+  /// Adds a source to the upload that has the key already, and ends its pause. `seat` nil: an earlier launch has added it.
+  func add(_ source: AddedSource, to key: String, seat number: Int?) -> Present {
+    let (present, pause, reservations) = state.withLock {
+      state -> (Present, Task<Void, Never>?, [Task<Bool, Never>]) in
+      guard let running = state.running[key] else { return (.nothing, nil, []) }
+      if running.isCancelled, let task = running.task { return (.ending(task), nil, []) }
+      if let number, state.seats[number]?.isGivenUp ?? true { return (.same, nil, []) }
+      let seat = max(running.seat, number ?? 0)
+      state.running[key]?.seat = seat
+      let reservations = state.replaceSeats(key, upTo: seat)
+      guard let label = source.label else { return (.same, running.pause, reservations) }
       let isSame = label == running.version
       state.running[key]?.added = isSame ? nil : source
-      return (isSame ? .same : .another, running.pause)
+      return (isSame ? .same : .another, running.pause, reservations)
     }
     pause?.cancel()
+    for reservation in reservations { reservation.cancel() }
     return present
   }
 
@@ -101,13 +122,17 @@ final class UploadBoard: Sendable {
 
   // MARK: Cancelling
 
-  /// Cancels the uploads with this name, also those that have not begun; nil: all. Those that are added later are not
+  /// The last seat that was taken.
+  var lastSeat: Int { state.withLock { $0.last } }
+
+  /// Cancels the uploads with this name, also those that have not begun; nil: all. Those of seats after `last` are not
   /// affected. Returns the tasks that are about to end.
-  func cancel(_ name: BytePath?) -> [Task<Void, Never>] {
+  func cancel(_ name: BytePath?, upTo last: Int) -> [Task<Void, Never>] {
     let (tasks, reservations) = state.withLock { state in
-      let keys = state.running.filter { name == nil || $0.value.upload.name == name }.map(\.key)
+      let keys = state.running.filter { (name == nil || $0.value.upload.name == name) && $0.value.seat <= last }.map(
+        \.key)
       for key in keys { state.running[key]?.isCancelled = true }
-      let numbers = state.seats.filter { name == nil || $0.value.name == name }.map(\.key)
+      let numbers = state.seats.filter { (name == nil || $0.value.name == name) && $0.key <= last }.map(\.key)
       for number in numbers { state.seats[number]?.isCancelled = true }
       return (keys.compactMap { state.running[$0]?.task }, numbers.compactMap { state.seats[$0]?.reservation })
     }
@@ -116,13 +141,17 @@ final class UploadBoard: Sendable {
     return tasks
   }
 
-  /// Whether an upload has this key and was not cancelled, running or waiting for a seat.
+  /// Whether an upload has this key and was not cancelled, running or waiting for room. A call that looks at its source does
+  /// not count, since it may find none.
   func isActive(_ key: String) -> Bool {
     state.withLock { state in
       state.running[key].map { !$0.isCancelled } ?? false
-        || state.seats.values.contains { $0.key == key && !$0.isCancelled }
+        || state.seats.values.contains { $0.key == key && $0.hasLooked && !$0.isCancelled }
     }
   }
+
+  /// Whether an upload with this key runs.
+  func isRunning(_ key: String) -> Bool { state.withLock { $0.running[key] != nil } }
 
   // MARK: Pauses
 
@@ -137,31 +166,47 @@ final class UploadBoard: Sendable {
 
   // MARK: Uploads that have not begun
 
-  /// An upload is about to wait for the end of another one. Returns its number, for the following calls. Uploads of its key
-  /// that wait already are replaced: which of them would get a seat first is open.
-  func waitForSeat(_ name: BytePath, _ key: String) -> Int {
+  /// A call of `add` begins. Returns its number, for the following calls. Of the calls for one key, the last one counts.
+  func takeSeat(_ name: BytePath, _ key: String) -> Int {
     state.withLock { state in
-      for (number, seat) in state.seats where seat.key == key { state.seats[number]?.isReplaced = true }
       state.last += 1
       state.seats[state.last] = Seat(name: name, key: key)
       return state.last
     }
   }
 
-  /// `reservation` ends with true once there is a seat, or with false when it is cancelled.
-  func setReservation(_ reservation: Task<Bool, Never>, of number: Int) {
-    let isCancelled = state.withLock { state in
-      state.seats[number]?.reservation = reservation
-      return state.seats[number]?.isCancelled ?? false
+  /// The call has looked at its source. Returns false if nothing is uploaded for it any more.
+  func hasLooked(_ number: Int) -> Bool {
+    state.withLock { state in
+      state.seats[number]?.hasLooked = true
+      return state.seats[number].map { !$0.isGivenUp } ?? false
     }
-    if isCancelled { reservation.cancel() }
+  }
+
+  /// The source is in the journal. `reservation` ends with true once there is room, or with false when it is cancelled.
+  func setReservation(_ reservation: Task<Bool, Never>, for added: AddedSource, of number: Int) {
+    let isGivenUp = state.withLock { state in
+      state.seats[number]?.reservation = reservation
+      state.seats[number]?.added = added
+      return state.seats[number]?.isGivenUp ?? false
+    }
+    if isGivenUp { reservation.cancel() }
   }
 
   func isCancelled(_ number: Int) -> Bool {
     state.withLock { $0.seats[number]?.isCancelled ?? false }
   }
 
-  func stopWaiting(_ number: Int) { state.withLock { $0.seats[number] = nil } }
+  /// The call of `add` ends. If its upload has not begun, and that of an earlier call for the key is still to begin, that call
+  /// uploads the version that the journal has: that of the last call.
+  func leaveSeat(_ number: Int) {
+    state.withLock { state in
+      guard let seat = state.seats.removeValue(forKey: number), !seat.isGivenUp, let added = seat.added,
+        let earlier = state.lastReady(seat.key), earlier < number
+      else { return }
+      state.seats[earlier]?.added = added
+    }
+  }
 
   // MARK: Changes
 
@@ -185,7 +230,9 @@ final class UploadBoard: Sendable {
       }
       state.change(key, isLast: true) { upload in
         upload.state = end
-        if case .finished = end, let length = upload.length { upload.sent = length }
+        guard case .finished(let result) = end else { return }
+        upload.length = result?.length ?? upload.length
+        if let length = upload.length { upload.sent = length }
       }
       return nil
     }
@@ -207,6 +254,18 @@ final class UploadBoard: Sendable {
 }
 
 extension UploadBoard.State {
+  /// The last seat for a key that waits for room.
+  fileprivate func lastReady(_ key: String) -> Int? {
+    seats.filter { $0.value.key == key && $0.value.added != nil && !$0.value.isGivenUp }.keys.max()
+  }
+
+  /// Nothing is uploaded any more for the calls with these seats. Returns what they wait for.
+  fileprivate mutating func replaceSeats(_ key: String, upTo last: Int) -> [Task<Bool, Never>] {
+    let numbers = seats.filter { $0.value.key == key && $0.key <= last }.map(\.key)
+    for number in numbers { seats[number]?.isReplaced = true }
+    return numbers.compactMap { seats[$0]?.reservation }
+  }
+
   mutating func change(_ key: String, isLast: Bool = false, _ body: (inout BackgroundUpload) -> Void) {
     guard var changed = running[key] else { return }
     body(&changed.upload)

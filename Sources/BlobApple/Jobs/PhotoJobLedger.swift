@@ -6,6 +6,7 @@ protocol PhotoJobLedger: Sendable {
   func job(at url: String, account: String?) async throws(JournalError) -> JournalJob?
   func keep(_ job: JournalJob) async throws(JournalError)
   func openJobs() async throws(JournalError) -> [JournalJob]
+  func refusedJobs() async throws(JournalError) -> [JournalJob]
   func waitingJobs() async throws(JournalError) -> [JournalJob]
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String?
   func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError)
@@ -33,6 +34,7 @@ actor UnopenedJournal: PhotoJobLedger {
   }
   func keep(_ job: JournalJob) async throws(JournalError) { try await opened().keep(job) }
   func openJobs() async throws(JournalError) -> [JournalJob] { try await opened().openJobs() }
+  func refusedJobs() async throws(JournalError) -> [JournalJob] { try await opened().refusedJobs() }
   func waitingJobs() async throws(JournalError) -> [JournalJob] { try await opened().waitingJobs() }
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String? {
     try await opened().settledVersion(of: asset, at: folder)

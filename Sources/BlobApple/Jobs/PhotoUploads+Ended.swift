@@ -33,15 +33,17 @@ extension PhotoUploads {
       return try acknowledge(job)
     case .failed(let reason, let mayRetry):
       if row.isOpen, mayRetry, row.state == .retrying || row.attempts % 2 == 1 {
+        // A job of an earlier destination, or of another account, keeps its request: no credentials of this one go there.
+        let session = job.account == account ? try session() : nil
         if row.state != .retrying {
           (row.state, row.attempts, row.error) = (.retrying, row.attempts + 1, reason)
           if row.done == Self.overtaken { row.done = JournalJob.unknownVersion }
           try await keep(row)
         }
-        // A job of an earlier destination, or of another account, keeps its request: no credentials of this one go there.
-        let isOwn = job.account == destination.account
-        let request = (isOwn ? HTTPURL(url) : nil).flatMap {
-          destination.request($0, version: row.version, created: job.created, replaces: row.done != nil)
+        var request: HTTPRequest?
+        if let session, let url = HTTPURL(url) {
+          request = destination.request(
+            url, of: session, version: row.version, created: job.created, replaces: row.done != nil)
         }
         do throws(PhotoJobError) {
           try system.retry(job, to: request)
@@ -106,8 +108,7 @@ extension PhotoUploads {
   /// The newest version is sent in place of a file of ours whose version is unknown.
   private func sendAgain(_ row: inout JournalJob) async throws(Interruption) {
     (row.done, row.version, row.state, row.attempts, row.error) = (JournalJob.unknownVersion, nil, .idle, 0, nil)
-    let asset = Self.asset(ofSource: row.source)
-    try await note { () throws(JournalError) in try await ledger.unsettle(asset) }
+    try await note { [asset = row.asset] () throws(JournalError) in try await ledger.unsettle(asset) }
   }
 
   /// Returns false if the system still has the job.

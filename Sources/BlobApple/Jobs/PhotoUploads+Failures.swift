@@ -42,7 +42,7 @@ extension PhotoUploads {
   /// After a success, all photos that wait are tried again at once. Otherwise finds out whether there is an outage.
   func lookAtWaiting() async throws(Interruption) {
     let waiting = try await note { () throws(JournalError) in try await ledger.waitingJobs() }
-      .filter { $0.account == destination.account }
+      .filter { $0.account == account }
     if evidence.succeeded == 0 {
       evidence.isOutage = waiting.count >= Evidence.outageFrom
       return

@@ -39,7 +39,7 @@ extension PhotoUploads {
 
   private func isSettled(_ asset: PhotoAsset) async throws(Interruption) -> Bool {
     try await note { () throws(JournalError) in
-      try await ledger.settledVersion(of: asset.id, at: destination.place) == asset.version
+      try await ledger.settledVersion(of: asset.id, at: destination.place(of: account)) == asset.version
     }
   }
 
@@ -68,7 +68,7 @@ extension PhotoUploads {
     }
     if isSettled {
       try await note { () throws(JournalError) in
-        try await ledger.settle(asset.id, asset.version, at: destination.place)
+        try await ledger.settle(asset.id, asset.version, at: destination.place(of: account))
       }
     }
     return true
@@ -80,18 +80,15 @@ extension PhotoUploads {
     return "\(asset.id)\n\(resource.kind?.rawValue ?? 0)\n\(resource.filename)\(number)"
   }
 
-  /// The asset in such a name.
-  static func asset(ofSource source: String) -> String { String(source.prefix { $0 != "\n" }) }
-
   /// The URL for a file, and what is known of it. nil: other files have all its URLs.
   private func place(
     _ asset: PhotoAsset, _ name: String, _ source: String
   ) async throws(Interruption) -> (HTTPURL, JournalJob)? {
     for url in destination.urls(asset, name) {
       let known = try await note { () throws(JournalError) in
-        try await ledger.job(at: url.text, account: destination.account)
+        try await ledger.job(at: url.text, account: account)
       }
-      let row = known ?? JournalJob(url.text, account: destination.account, source: source)
+      let row = known ?? JournalJob(url.text, account: account, source: source)
       if row.source == source { return (url, row) }
     }
     return nil
@@ -103,7 +100,7 @@ extension PhotoUploads {
   ) async throws(Interruption) -> Bool {
     guard
       let request = destination.request(
-        url, version: asset.version, created: asset.created, replaces: before.done != nil)
+        url, of: try session(), version: asset.version, created: asset.created, replaces: before.done != nil)
     else {
       throw .failed("\(url) is not below \(destination.folder)")
     }

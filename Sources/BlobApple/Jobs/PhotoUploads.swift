@@ -16,10 +16,10 @@ import Synchronization
 public actor PhotoUploads {
   /// How a run has ended.
   public enum Outcome: Sendable, Hashable {
-    /// Every photo was sent or given up. `Journal.refusedJobs` has those that were given up.
+    /// Every photo was sent or given up, or nobody is signed in. `refused` has those that were given up.
     case completed
     /// Jobs are under way, there is more to register, or photos that have failed are tried again later:
-    /// `Journal.waitingJobs` has these.
+    /// `waiting` has these.
     case processing
     /// The journal or the photo library cannot be used now.
     case failed(String)
@@ -40,6 +40,8 @@ public actor PhotoUploads {
   /// The number of the run that is under way; nil: none is.
   private var running: Int?
   var evidence = Evidence()
+  /// A digest of the account whose photos the run uploads; nil: none is known.
+  var account: String?
 
   /// The journal is opened by the first run.
   /// - Parameters:
@@ -106,6 +108,9 @@ public actor PhotoUploads {
 
   private func pass() async throws(Interruption) -> Outcome {
     evidence = Evidence()
+    // The jobs that the system has wait until a user is there.
+    guard let session = destination.session() else { return .completed }
+    account = session.digest
     let jobs = try ask { () throws(PhotoJobError) in try system.jobs() }
     var occupied: [String: Int] = [:]
     // Jobs that are acknowledged make room for those that are retried.
@@ -171,7 +176,27 @@ public actor PhotoUploads {
     return !overflow && age.magnitude < UInt64(max(0, patience))
   }
 
+  // MARK: Photos that do not arrive
+
+  /// The jobs to the destination's folder that were given up, of the account that is signed in, the latest first. `Journal.tryAgain`
+  /// lets one be registered again.
+  public func refused() async throws(JournalError) -> [JournalJob] { own(try await ledger.refusedJobs()) }
+
+  /// Those that have failed and are tried again later, in the same way.
+  public func waiting() async throws(JournalError) -> [JournalJob] { own(try await ledger.waitingJobs()) }
+
+  private func own(_ jobs: [JournalJob]) -> [JournalJob] {
+    guard let session = destination.session() else { return [] }
+    return jobs.filter { $0.account == session.digest && $0.url.hasPrefix(destination.folder.text) }
+  }
+
   // MARK: Steps
+
+  /// The session with which a request of this run is made. Another user may have signed in meanwhile; the run ends then.
+  func session() throws(Interruption) -> PhotoJobSession {
+    guard let session = destination.session(), session.digest == account else { throw .stopped }
+    return session
+  }
 
   func checkTermination() throws(Interruption) {
     if let running, running <= terminated.load(ordering: .acquiring) { throw .stopped }

@@ -9,6 +9,12 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.destinations.id(of: destination) }
   }
 
+  /// The id under which `Uploader` and `BackgroundUploader` keep their uploads to this destination, with its account. `overwrite`: as
+  /// given to them.
+  public func destinationID(of destination: UploadDestination, overwrite: Bool = false) throws(JournalError) -> Int64 {
+    try destinationID(destination.journaled(overwrite: overwrite))
+  }
+
   /// Every destination for which a push was started, in no particular order.
   public func destinations() throws(JournalError) -> [JournalDestination] {
     try read { store throws(SQLiteError) in try store.destinations.all() }
@@ -197,7 +203,7 @@ extension Journal {
 
 // Uploads that the system makes.
 extension Journal {
-  /// nil: nothing is known of this URL for this account, as in `JournalJob.account`.
+  /// nil: nothing is known of this URL for this account, of which `account` is the digest (`JournalJob.digest(ofAccount:)`).
   public func job(at url: String, account: String? = nil) throws(JournalError) -> JournalJob? {
     try read { store throws(SQLiteError) in try store.jobs.job(JournalJob.key(url, account)) }
   }
@@ -212,14 +218,24 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.jobs.open() }
   }
 
-  /// All jobs that were given up, the latest first.
+  /// All jobs that were given up, of every account, the latest first.
   public func refusedJobs() throws(JournalError) -> [JournalJob] {
     try read { store throws(SQLiteError) in try store.jobs.refused() }
   }
 
-  /// All jobs that have failed and are tried again later, the latest first.
+  /// Those of an account, by its name or number; nil: those that no account was named for.
+  public func refusedJobs(account: String?) throws(JournalError) -> [JournalJob] {
+    try refusedJobs().filter { $0.account == JournalJob.digest(ofAccount: account) }
+  }
+
+  /// All jobs that have failed and are tried again later, of every account, the latest first.
   public func waitingJobs() throws(JournalError) -> [JournalJob] {
     try read { store throws(SQLiteError) in try store.jobs.waiting() }
+  }
+
+  /// Those of an account, by its name or number; nil: those that no account was named for.
+  public func waitingJobs(account: String?) throws(JournalError) -> [JournalJob] {
+    try waitingJobs().filter { $0.account == JournalJob.digest(ofAccount: account) }
   }
 
   /// The version of an asset whose every file was sent to this folder or given up; nil: there is none.
@@ -248,7 +264,7 @@ extension Journal {
       (row.state, row.attempts, row.error) = (.idle, 0, nil)
       if replacing, row.done == nil { row.done = JournalJob.unknownVersion }
       try store.jobs.keep(row)
-      try store.jobs.unsettle(String(row.source.prefix { $0 != "\n" }))
+      try store.jobs.unsettle(row.asset)
     }
   }
 }

@@ -57,8 +57,11 @@ public struct JournalJob: Sendable, Hashable {
   package var key: String { Self.key(url, account) }
   package static func key(_ url: String, _ account: String?) -> String { account.map { "\(url)#\($0)" } ?? url }
 
+  /// The asset in `source`, which is its first line: for a photo, the `localIdentifier` of the asset in the photo library.
+  public var asset: String { String(source.prefix { $0 != "\n" }) }
+
   /// The digest of an account's name or number: 32 hexadecimal digits. nil: none is known.
-  package static func digest(ofAccount account: String?) -> String? {
+  public static func digest(ofAccount account: String?) -> String? {
     account.flatMap { Recipient.digest(ofAccount: $0) }
   }
 

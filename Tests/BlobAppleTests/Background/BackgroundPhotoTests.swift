@@ -37,6 +37,26 @@ import Testing
     #expect(delivery.state.withLock { $0.begun } == 1)
   }
 
+  /// From then on an app can show a bar.
+  @Test(arguments: BackgroundProtocol.allCases)
+  func theLengthIsKnownOnceTheSourceHasEnded(_ uploadProtocol: BackgroundProtocol) async throws {
+    let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol)
+    let photo = PatternSource(length: 7000, seed: 1)
+    let events = app.uploader.events()
+    let ended = Task { () -> BackgroundUpload? in
+      for await upload in events { if case .finished = upload.state { return upload } }
+      return nil
+    }
+    try await app.add(
+      DeliveredSource(FakeDelivery(photo, pieceSize: 1000), name: "a photo", capacity: 2000), as: "a.heic")
+    try await eventually { phone.daemon.started.contains { $0.task.length == 7000 } }
+    #expect(app.uploader.uploads.map(\.length) == [7000])
+    phone.daemon.isHeld = false
+    let upload = try #require(await ended.value)
+    #expect(upload.length == 7000 && upload.sent == 7000)
+    #expect(server.has("a.heic", photo))
+  }
+
   /// Up to 64 KiB that a reader has read are kept for sending them again.
   @Test func aSmallPieceThatBreaksNeedsNoOtherDelivery() async throws {
     let server = try ServedFolder()

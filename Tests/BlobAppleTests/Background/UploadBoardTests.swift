@@ -10,7 +10,11 @@ import Testing
   private let board = UploadBoard()
 
   private func start(_ key: String) {
-    _ = board.start(key, BackgroundUpload(BytePath(key))) { Task {} }
+    let name = BytePath(key)
+    let source = PatternSource(length: 1000, seed: 1)
+    _ = board.start(
+      key, AddedSource(source: source, identity: name, name: name, contentType: "text/plain", metadata: [:])
+    ) { _ in Task {} }
   }
   private func report(_ key: String, _ sent: Int64) { board.change(key) { $0.sent = sent } }
 

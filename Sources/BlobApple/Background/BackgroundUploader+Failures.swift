@@ -1,0 +1,46 @@
+import BlobUpload
+import Blobs
+
+// Uploads that were given up.
+extension BackgroundUploader {
+  /// The uploads to this destination that were given up, in this launch or an earlier one, and were not added again: the
+  /// oldest first, each with its reason. Those of an `Uploader` to the same destination are among them, and those of other
+  /// accounts are not. `cancelAll` forgets them.
+  public func failures() async throws(UploadError) -> [BackgroundUpload] {
+    try await failed().map { entry in
+      let intent = entry.intent
+      var upload = BackgroundUpload(intent.path, identity: intent.source, length: intent.length)
+      upload.acknowledged = entry.acknowledged
+      upload.sent = entry.acknowledged
+      upload.state = .failed(UploadError(.giveUp, .file, entry.error ?? "\(intent.path): it was given up"))
+      return upload
+    }
+  }
+
+  /// Adds the sources again whose uploads as `name` were given up, with the type and the metadata that they were added with.
+  /// They are opened by `reopening`. Does nothing if there are none.
+  /// - Throws as `add`, and if a source cannot be opened now.
+  public func tryAgain(_ name: BytePath) async throws(UploadError) {
+    for entry in try await failed() where entry.intent.path == name {
+      let again: AddedSource?
+      do { again = try await added(by: entry) } catch { throw UploadError(journal: error) }
+      guard let again else {
+        throw UploadError(.giveUp, .source, "\(name): its source cannot be opened now, since `reopening` gives none")
+      }
+      try await add(again)
+    }
+  }
+
+  private func failed() async throws(UploadError) -> [JournalEntry] {
+    let id = try await destinationID()
+    do {
+      // How an upload has ended is written a little later.
+      try await journal.flush()
+      return try await journal.unfinished(at: [id]).filter { entry in
+        entry.state == .failed && !entry.isLeftover && !entry.isClaimed && !board.isRunning(key(of: entry))
+      }
+    } catch {
+      throw UploadError(journal: error)
+    }
+  }
+}
