@@ -28,8 +28,9 @@ public struct UploadQueue: Sendable {
   public var replacesGrown = false
   /// What becomes of items whose names have other bytes at the destination.
   package var conflicts = Conflicts.fail
-  /// An item is as after an interruption if the server has refused the credentials: the next run goes on with it.
-  package var keepsRefusedOpen = false
+  /// An item is as after an interruption if the server has refused the credentials, or if its source has changed: the
+  /// caller, or the next run, goes on with it.
+  package var keepsOpen = false
   /// Totals over all items of the queue. It may be shared with other queues.
   public var totals = UploadTotals()
   /// If set, the queue waits for items that another process is sending, until they are stored or that process gives
@@ -237,7 +238,7 @@ public struct UploadQueue: Sendable {
       // The next run goes on, as after an interruption.
       let isOpen =
         failure.side == .cancelled || failure.mayPass(for: work.item.source, work.item.info)
-        || keepsRefusedOpen && failure.asksForCredentials
+        || keepsOpen && (failure.asksForCredentials || failure.isOfChangedSource)
       if isOpen {
         release([work])
       } else if await !isLeftOut(id, failure) {

@@ -84,7 +84,10 @@ extension UploadError {
   /// The reader has lost its source, which may be there again later, for example when there is a network.
   var isOfLostSource: Bool { side == .source && (cause as? BlobError)?.code == .invalidated }
 
-  /// The same for a source of which it can be proved, by its version, that it still has the same bytes.
+  /// The source has another version than the one that was being sent.
+  package var isOfChangedSource: Bool { side == .source && (cause as? BlobError)?.code == .changed }
+
+  /// The same as `isOfLostSource` for a source of which it can be proved, by its version, that it still has the same bytes.
   func mayPass(for source: some BlobSource, _ info: BlobInfo) -> Bool {
     isOfLostSource && source.access == .random && info.validator != nil
   }

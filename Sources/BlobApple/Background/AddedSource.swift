@@ -31,7 +31,7 @@ extension JournalClaim {
 }
 
 extension BackgroundUpload.State {
-  /// The next launch tries the upload again. It does not if the source is gone.
+  /// The upload may be tried again: by the next launch, or by `tryAgain`. It is not if the source is gone.
   var goesOnLater: Bool {
     guard case .failed(let error) = self else { return false }
     return !(error.side == .source && (error.cause as? BlobError)?.code == .notFound)

@@ -54,7 +54,6 @@ extension BackgroundUpload.State: CustomStringConvertible {
 extension BackgroundUpload.State {
   /// The upload has failed because the source is no longer the version that was being uploaded.
   var saysChanged: Bool {
-    guard case .failed(let error) = self, error.side == .source else { return false }
-    return (error.cause as? BlobError)?.code == .changed
+    if case .failed(let error) = self { error.isOfChangedSource } else { false }
   }
 }

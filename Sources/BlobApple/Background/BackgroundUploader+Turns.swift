@@ -62,7 +62,7 @@ extension BackgroundUploader {
       uploader.inFlight = transport
       uploader.retrying = { [board] error, delay in board.change(key) { $0.state = .waiting(error, delay) } }
       var queue = UploadQueue(uploader, journal: journal, destinationID: id)
-      queue.keepsRefusedOpen = true
+      queue.keepsOpen = true
       // An `Uploader` of this process or another may be sending the same source.
       queue.waiting = { [board, name = added.name] pid in
         let pause = Duration.seconds(1)

@@ -70,8 +70,8 @@ public actor Journal {
 
   /// Gives up the uploads to a destination for which `isMeant` returns true, except those that a live process has claimed: their
   /// sources can be added anew at once. An entry without a session is removed, one with a session becomes a leftover, which this
-  /// journal has claimed: remove it once the session was deleted at the server. Of an upload that is done, a version that was
-  /// added meanwhile is not uploaded any more. Returns the entries that were not done.
+  /// journal has claimed: remove it once the session was deleted at the server. Of an upload that is done or claimed, a version
+  /// that was added meanwhile is not uploaded any more. Returns the entries that were given up.
   package func giveUp(
     at destination: Int64, where isMeant: @Sendable (JournalEntry) -> Bool
   ) throws(JournalError) -> [JournalEntry] {
@@ -82,8 +82,9 @@ public actor Journal {
         }
         try store.metadata.keep(nil, of: id)
       }
-      let entries = try store.uploads.unfinished(after: 0, .max, [destination])
-      return try store.claims.giveUp(entries.filter(isMeant), as: me)
+      let entries = try store.uploads.unfinished(after: 0, .max, [destination]).filter(isMeant)
+      for entry in entries where entry.owner != nil { try store.metadata.keep(nil, of: entry.id) }
+      return try store.claims.giveUp(entries, as: me)
     }
   }
 
