@@ -36,6 +36,18 @@ extension EndToEnd {
       #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
     }
 
+    /// A path and a query may be secrets.
+    @Test func sendsNoPathToAServerThatIsNotVerified() async throws {
+      let log = scratch.path("log")
+      let server = try await ServeProcess.start(in: scratch, "--tls", "self", "--log", log)
+      let run = try await DoctorRun("put+\(server.url)a-secret-path/film.mov?sig=a-secret", in: scratch)
+      #expect(run.kinds == ["tls-self-signed"] && run.end == .exited(1), "\(run.text)")
+      server.command.kill(SIGTERM)
+      try await server.command.wait()
+      let lines = try String(contentsOfFile: log, encoding: .utf8)
+      #expect(lines.contains("OPTIONS / ") && !lines.contains("a-secret"), "\(lines)")
+    }
+
     @Test(.needs(.nginx)) func tellsAServerWithoutTLS() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let proxy = try await DoctorFront.nginx.start(behind: server.port, [], in: scratch)

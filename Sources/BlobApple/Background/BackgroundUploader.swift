@@ -9,7 +9,8 @@ import Synchronization
 /// once the server has answered. What is known of an upload is in the journal. Create one uploader for each session
 /// identifier when the app is launched, also when the system launches it: uploads that earlier processes have left go on
 /// by themselves, their requests that the system still has are not sent again, and the bytes of two versions of a source
-/// are never mixed. A user who ends the app in the app switcher ends its requests; the next launch goes on.
+/// are never mixed. A user who ends the app in the app switcher ends its requests; the next launch goes on. In one journal,
+/// create one uploader for each destination and account: two would go on with each other's uploads.
 ///
 /// The system sends a piece while the app is suspended, but only the app can make the next one, from its source. When the
 /// system wakes it for that, there are about 30 s. If the app is suspended before the piece is made, nothing wakes it again,

@@ -54,7 +54,7 @@ struct OffsetUploadCheck: Sendable {
       return nil
     }
     let place = UploadLocation(told, of: entry.request.url, at: target.endpoint)
-    let (url, finding) = await place.examined(dialect, target, log)
+    let (url, finding) = await place.examined(length, dialect, target, log)
     if let finding {
       target.report.found(finding)
     } else if let failure {

@@ -39,27 +39,37 @@ struct UploadLocation: Sendable {
     return HTTPURL(endpoint.origin + (prefix.map { $0.dropLast() + url.path } ?? url.path))
   }
 
-  /// Asks for the upload. Returns the URL at which it is, if any, and what is wrong with the server's own.
+  /// What is at a URL by which the server may mean the upload.
+  private enum Content { case nothing, new, other }
+
+  /// Asks for the upload, which has `length` bytes. Returns the URL at which it is, if any, and what is wrong with the
+  /// server's own. An upload that is not new is somebody's, so nothing is written to it.
   func examined(
-    _ dialect: UploadDialect, _ target: DoctorTarget, _ transport: any Transport
+    _ length: Int64, _ dialect: UploadDialect, _ target: DoctorTarget, _ transport: any Transport
   ) async -> (HTTPURL?, Finding?) {
-    let differences = differences
-    if differences.isEmpty, let url, await isThere(url, dialect, target, transport) { return (url, nil) }
-    for prefix in [nil, lostPrefix] {
-      guard let other = corrected(prefix: prefix), await isThere(other, dialect, target, transport) else { continue }
-      return (other, finding(differences, prefix: prefix))
+    var places: [(url: HTTPURL, isWrong: Bool, prefix: String?)] = []
+    if differences.isEmpty, let url { places.append((url, false, nil)) }
+    for prefix in [nil, lostPrefix] { if let url = corrected(prefix: prefix) { places.append((url, true, prefix)) } }
+    for place in places {
+      switch await content(of: place.url, length, dialect, target, transport) {
+      case .nothing: continue
+      case .new: return (place.url, place.isWrong ? finding(differences, prefix: place.prefix) : nil)
+      case .other: return (nil, finding(["the upload there is not the one that was just begun"], prefix: nil))
+      }
     }
     return (nil, finding(differences.isEmpty ? ["there is no upload at this URL"] : differences, prefix: lostPrefix))
   }
 
-  private func isThere(
-    _ url: HTTPURL, _ dialect: UploadDialect, _ target: DoctorTarget, _ transport: any Transport
-  ) async -> Bool {
+  private func content(
+    of url: HTTPURL, _ length: Int64, _ dialect: UploadDialect, _ target: DoctorTarget, _ transport: any Transport
+  ) async -> Content {
     let question = dialect.request("HEAD", url)
     let request = target.request("HEAD", url, question.headers)
     // Without a response, it is not there.
-    guard let response = try? await target.answer(to: request, over: transport) else { return false }
-    return response.isSuccess && response.headers["Upload-Offset"] != nil
+    guard let response = try? await target.answer(to: request, over: transport), response.isSuccess,
+      let offset = response.headers.bytes("Upload-Offset")
+    else { return .nothing }
+    return offset == 0 && response.headers.bytes("Upload-Length") ?? length == length ? .new : .other
   }
 
   private func finding(_ differences: [String], prefix: String?) -> Finding {
