@@ -203,10 +203,10 @@ import Testing
   ])
   func aCommandThatDoesNotEndIsEndedWithAllThatItStarted(_ text: String) throws {
     let pid = scratch.path.appending("pid")
-    let command = SecretCommand(text: BytePath("echo $$ > \(pid); \(text)"), setting: "token-command")
+    let command = SecretCommand(text: BytePath("printf %s $$ > \(pid); \(text)"), setting: "token-command")
     let refusal = usageError { () throws(UsageError) in _ = try command.output(patience: .seconds(1)) }
     #expect(refusal?.contains("not ended within") == true && refusal?.contains("TOKEN") == false, "\(refusal ?? "")")
-    let group = try #require(pid_t(String(decoding: scratch.content(of: "pid"), as: UTF8.self).trimmed))
+    let group = try #require(pid_t(String(decoding: scratch.content(of: "pid"), as: UTF8.self)))
     // What the shell has started is waited for by the process of number 1.
     var isThere = true
     for _ in 0..<500 where isThere {
@@ -219,9 +219,9 @@ import Testing
   @Test func aProgramThatTheCommandLeavesBehindIsNotWaitedFor() throws {
     let pid = scratch.path.appending("pid")
     let command = SecretCommand(
-      text: BytePath("echo TOKEN; sleep 600 & echo $! > \(pid)"), setting: "token-command")
+      text: BytePath("echo TOKEN; sleep 600 & printf %s $! > \(pid)"), setting: "token-command")
     #expect(try command.output() == "TOKEN")
-    let left = try #require(pid_t(String(decoding: scratch.content(of: "pid"), as: UTF8.self).trimmed))
+    let left = try #require(pid_t(String(decoding: scratch.content(of: "pid"), as: UTF8.self)))
     #expect(kill(left, SIGKILL) == 0)
   }
 }

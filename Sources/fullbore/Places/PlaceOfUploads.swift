@@ -24,12 +24,19 @@ extension Place {
   /// Whether the uploads of an earlier push go to this place, so that its credentials belong to them.
   func contains(_ kept: JournalDestination) -> Bool {
     guard let s3 = kept.s3 else { return HTTPURL(kept.endpoint).map(contains) ?? false }
-    // The settings are read as for a push. Where they cannot be read, nothing of the place is used.
     guard let bucket, bucket.bucket == s3.address.bucket, let prefix = kept.s3Prefix,
-      let options = try? S3Options(Arguments(self, PlacesCommand.connections)),
-      let access = try? S3Access(bucket: bucket.bucket, options), access.address.endpoint == s3.address.endpoint
+      isAtEndpoint(s3.address.endpoint, bucket.bucket)
     else { return false }
     return bucket.prefix.isEmpty || DestinationChoice.isAtOrBelow(prefix, bucket.prefix)
+  }
+
+  /// Whether a push to this place in S3 would go to this endpoint. nil: Amazon's own.
+  private func isAtEndpoint(_ endpoint: String?, _ bucket: String) -> Bool {
+    guard let options = try? S3Options(Arguments(self, PlacesCommand.connections)) else { return false }
+    if let own = options.endpoint { return own == endpoint }
+    // The profile or the environment may have one. Where they cannot be read, nothing of the place is used.
+    guard let access = try? S3Access(bucket: bucket, options) else { return false }
+    return access.address.endpoint == endpoint
   }
 
   /// Whether two places of one URL lead to the same account over the same connection.
