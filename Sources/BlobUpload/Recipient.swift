@@ -106,8 +106,10 @@ extension UploadDestination {
     Recipient(endpoint, form, [:]).digest
   }
 
-  /// `JournalDestination.account` of requests with these fields.
-  package static func account(of headers: HTTPHeaders) -> String { Recipient.account(of: headers) }
+  /// `JournalDestination.account` of requests with these fields. `name`: as the property `account`.
+  package static func account(of headers: HTTPHeaders, named name: String? = nil) -> String {
+    name.flatMap { Recipient.digest(ofAccount: $0) } ?? Recipient.account(of: headers)
+  }
 
   /// Distinguishes this destination from others with the same URL in the journal: `JournalDestination.recipient`.
   public var journaledRecipient: String? { recipient.digest }

@@ -140,6 +140,37 @@ extension EndToEnd {
       #expect(!other.seen.heads.joined().contains(secret))
     }
 
+    @Test func ofTwoPlacesWithOneURLResumeTakesTheOneOfThePush() async throws {
+      let server = peer()
+      var text = ""
+      for name in ["anna", "bob"] {
+        text += "[places.\(name)]\nurl = \"put+http://127.0.0.1:\(server.port)/in/\"\n"
+        text += "token-file = \"\(try tokenFile("token-of-\(name)", name))\"\n"
+        // An earlier version of the program does not know this setting.
+        if !Tool.fullbore.contains("/hunt/") { text += "account = \"\(name)\"\n" }
+      }
+      try writeConfiguration(text)
+      try await interrupt(server, "a.mov", "bob:")
+      let resume = try await run("resume")
+      #expect(resume.end == .exited(0), "\(resume.output)\(resume.errors)")
+      #expect(server.seen.heads.last?.contains("Bearer token-of-bob") == true)
+      #expect(!server.seen.heads.joined().contains("token-of-anna"))
+    }
+
+    @Test func whatWasSentToOneAccountIsNotDoneForAnother() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      var text = ""
+      for name in ["anna", "bob"] {
+        text += "[places.\(name)]\nurl = \"put+\(server.url)\"\naccount = \"\(name)\"\n"
+      }
+      try writeConfiguration(text)
+      let file = try scratch.file("a.JPG", 10)
+      #expect(try await run("push", file, "anna:").end == .exited(0))
+      #expect(try await run("push", file, "anna:").output.contains("1 done before"))
+      let other = try await run("push", file, "bob:", "--overwrite")
+      #expect(other.end == .exited(0) && !other.output.contains("1 done before"), "\(other.output)\(other.errors)")
+    }
+
     @Test func statusAndAbortTakeTheCredentialsOfThePlace() async throws {
       let server = try await ServeProcess.start(in: scratch, "--token-file", tokenFile())
       try writeConfiguration(

@@ -147,7 +147,9 @@ import Testing
       url = "s3://bucket/"
       """)
     let places = Places(file: "/c/config.toml", all: all)
-    func owner(_ url: String) -> String? { HTTPURL(url).flatMap { places.containing($0)?.name } }
+    func owner(_ url: String) -> String? {
+      (try? places.place(of: JournalDestination(endpoint: url, protocolName: "put")))?.name
+    }
     #expect(owner("http://nas:8080/photos/2026/") == "nas" && owner("http://nas:8080/photos/films/a") == "films")
     #expect(owner("http://nas:8080/photos/filmsX") == "nas" && owner("http://nas:8080/photos/x/../../y") == nil)
     #expect(owner("https://nas:8080/photos/") == nil && owner("http://nas/photos/") == nil)

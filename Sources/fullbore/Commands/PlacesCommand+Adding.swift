@@ -24,7 +24,7 @@ extension PlacesCommand {
             Console.output.write("\(shown(place.url)) answers\(answer)\n")
           case .wantsCredentials(let message):
             Console.error.write("\(shown(message))\n")
-            guard let prompt, place.credentials == nil,
+            guard let prompt, !place.hasCredentials,
               let lines = try CredentialPrompt(prompt, place, file.path).ask(&made)
             else { return failed("the credentials of '\(name)' are missing or wrong", made) }
             text.lines += lines

@@ -50,6 +50,7 @@ struct PushCommand: Command {
 
   /// Returns the error that ended the push early; nil: none did.
   private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
+    for notice in options.notices { report.notice(notice) }
     do throws(UploadError) {
       let transport = SocketTransport(try options.connection.transportOptions(at: options.pace))
       untilExit.withLock { $0.append(transport) }

@@ -31,6 +31,7 @@ extension Reached {
       } catch {
         throw await connection.explained(error, at: destination.endpoint)
       }
+      self.destination.account = connection.account
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(bucket: s3.bucket, connection.s3) }
@@ -59,6 +60,7 @@ extension Reached {
         endpoint, speaking: KnownProtocols.discovery(kept.protocolName, settings, at: endpoint), headers: headers,
         rereading: connection.rereading(for: endpoint), retry: connection.retryFirst,
         retrying: outage?.noteRetry, over: transport)
+      destination.account = connection.account
       return
     }
     let access = try Self.access { () throws(UsageError) in try S3Access(place, connection.s3) }

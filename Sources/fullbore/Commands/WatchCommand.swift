@@ -43,6 +43,7 @@ struct WatchCommand: Command {
   /// Runs again and again as long as the destination may only be temporarily away. Returns the error that ended the
   /// watch.
   private func watch(_ report: any PushReport, _ counters: PushCounters) async -> UploadError {
+    for notice in options.push.notices { report.notice(notice) }
     do throws(UploadError) {
       let journal = try await openJournal(options.push.journal, report.notice)
       // `status` lists a watch that ends before it has seen all files, like a push.

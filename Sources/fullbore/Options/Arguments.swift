@@ -16,6 +16,8 @@ struct Arguments: Sendable {
   private(set) var wantsHelp: HelpLength?
   /// The place whose credentials these are; nil: they are given, or there are none.
   private(set) var placeOfCredentials: String?
+  /// What the user should know about the use of a place.
+  private(set) var notices: [String] = []
   private var values: [String: [BytePath]] = [:]
   private let declaration: CommandDeclaration
   /// Where the values stand that come from a place: `FILE:LINE:COLUMN`.
@@ -49,10 +51,19 @@ struct Arguments: Sendable {
   mutating func use(_ place: Place, as destination: BytePath? = nil) {
     if let destination, !operands.isEmpty { operands[operands.count - 1] = destination }
     let hasCredentials = Place.credentials.contains { values[$0] != nil }
-    // A profile's keys sign for the place's own server.
-    let hasOtherServer = values["endpoint"] != nil
+    let hasOtherServer = values["endpoint"].map { $0 != place.values["endpoint"] } == true
+    if hasOtherServer {
+      let unused = Place.ofServer.filter { values[$0] == nil && place.values[$0] != nil }.sorted()
+      if !unused.isEmpty {
+        notices.append(
+          "--endpoint is another server than that of the place '\(place.name)', which gets nothing of its "
+            + unused.joined(separator: ", "))
+      }
+    }
     for (name, value) in place.values where values[name] == nil {
-      if hasOtherServer && name == "profile" || name == "on-conflict" && values["overwrite"] != nil { continue }
+      if hasOtherServer && Place.ofServer.contains(name) || name == "on-conflict" && values["overwrite"] != nil {
+        continue
+      }
       if Place.credentials.contains(name) {
         if hasCredentials { continue }
         placeOfCredentials = place.name

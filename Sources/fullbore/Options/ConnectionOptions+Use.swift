@@ -101,22 +101,46 @@ extension ConnectionOptions {
     if hasCredentials { return }
     (tokenFile, netrcFile, headers) = (other.tokenFile, other.netrcFile, other.headers)
     (tokenCommand, user, passwordCommand) = (other.tokenCommand, other.user, other.passwordCommand)
-    placeName = other.placeName
+    (account, placeName) = (other.account, other.placeName)
+  }
+
+  /// Without everything that may be a place's and is for one server.
+  private var withoutPlace: ConnectionOptions {
+    var result = ConnectionOptions()
+    (result.retries, result.timeout, result.finishTimeout, result.s3) = (retries, timeout, finishTimeout, s3)
+    return result
   }
 
   /// Options that are not given now are set as they were when the push started, and else as the place has them to which
   /// the push went.
-  func completed(from kept: JournalDestination) throws(UploadError) -> ConnectionOptions {
+  ///
+  /// `places`: nil: those of the user's file.
+  func completed(from kept: JournalDestination, _ places: Places? = nil) throws(UploadError) -> ConnectionOptions {
+    // The place that the command names may have another one in it, whose uploads have their own credentials.
+    if let placeName, let name = kept.placeName, name != placeName {
+      return try withoutPlace.completed(from: kept, places)
+    }
     var result = self
     if !hasCredentials {
       result.tokenFile = kept.tokenFile.map { BytePath($0) }
       result.netrcFile = kept.netrcFile.map { BytePath($0) }
       result.headers = kept.headerFiles.map { .file(BytePath($0)) }
     }
-    result.certificates = certificates ?? kept.caFile.map { BytePath($0) }
-    result.proxy = proxy ?? kept.proxy.flatMap(ProxyPlace.init)
-    result.isInsecure = isInsecure || kept.insecure
-    if !result.hasCredentials { try result.takePlace(for: kept) }
+    let place = result.hasCredentials ? nil : try placeOptions(for: kept, places)
+    // The credentials of a place go only over connections as the place has them, or as they are given now.
+    if place?.hasCredentials != true {
+      result.certificates = certificates ?? kept.caFile.map { BytePath($0) }
+      result.proxy = proxy ?? kept.proxy.flatMap(ProxyPlace.init)
+      result.isInsecure = isInsecure || kept.insecure
+    }
+    guard let place else { return result }
+    result.takeCredentials(of: place)
+    result.certificates = result.certificates ?? place.certificates
+    result.proxy = result.proxy ?? place.proxy
+    result.isInsecure = result.isInsecure || place.isInsecure
+    result.retries = retries ?? place.retries
+    result.timeout = timeout ?? place.timeout
+    result.finishTimeout = finishTimeout ?? place.finishTimeout
     return result
   }
 }

@@ -26,6 +26,8 @@ struct ConnectionOptions: Sendable, Hashable {
   var tokenCommand: SecretCommand?
   var user: String?
   var passwordCommand: SecretCommand?
+  /// Whose files are at the place, if it says so.
+  var account: String?
   /// The place whose credentials these are; nil: they were given, or there are none.
   var placeName: String?
   var certificates: BytePath?
@@ -50,6 +52,7 @@ struct ConnectionOptions: Sendable, Hashable {
     tokenCommand = Self.command("token-command", arguments)
     user = try arguments.text("user")
     passwordCommand = Self.command("password-command", arguments)
+    account = try arguments.text("account")
     placeName = arguments.placeOfCredentials
     certificates = arguments.value("cacert")?.absolute()
     isInsecure = arguments.flag("insecure")

@@ -115,7 +115,7 @@ extension PushOptions {
       endpoint: endpoint.text, protocolName: destination.protocolName ?? "",
       s3: destination.address.map { S3Location($0) },
       recipient: form.flatMap { UploadDestination.recipient(of: endpoint, $0) },
-      account: headers.map { UploadDestination.account(of: $0) })
+      account: headers.map { UploadDestination.account(of: $0, named: connection.account) })
   }
 }
 

@@ -43,9 +43,12 @@ struct PushOptions: Sendable {
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
+  /// What the user should know about the use of a place.
+  let notices: [String]
 
   init(_ arguments: Arguments) throws(UsageError) {
     let arguments = try arguments.withPlace()
+    notices = arguments.notices
     let operands = arguments.operands
     // An option without its value uses the first source as its value.
     pace = try PaceOptions(arguments)

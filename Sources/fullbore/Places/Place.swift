@@ -33,6 +33,9 @@ struct Place: Sendable {
   static let credentials: Set = Set(
     ["token-file", "netrc", "netrc-file", "header"] + SecretCommand.declared.map(\.name))
 
+  /// The options that are for the place's own server, and for no other.
+  static let ofServer: Set = credentials.union(["profile", "cacert", "insecure", "proxy"])
+
   /// Options that concern one run, and therefore no place. `overwrite` loses files at the destination, so it must be
   /// given each time.
   private static let ofOneRun: Set = [
@@ -68,6 +71,34 @@ struct Place: Sendable {
     guard let endpoint, endpoint.origin == url.origin else { return false }
     return DestinationChoice.isAtOrBelow(Array(url.normalized.path.utf8), Array(endpoint.normalized.path.utf8))
   }
+
+  /// The bucket and prefix of a place in S3; nil: the place is elsewhere.
+  var bucket: Destination.S3Name? {
+    isS3 ? try? Destination.s3(Array(url.utf8.dropFirst("s3://".utf8.count))[...], "url") : nil
+  }
+
+  /// The path, or the prefix in the bucket, without a slash at its end.
+  private var path: [UInt8] {
+    let path = bucket?.prefix ?? endpoint.map { Array($0.normalized.path.utf8) } ?? []
+    return path.last == UInt8(ascii: "/") ? path.dropLast() : path
+  }
+
+  /// Of two places that contain an upload, the one with the longer path is nearer.
+  var pathLength: Int { path.count }
+
+  /// Whether the journal would take what was sent to this place as sent to `other`, which may be another account at the
+  /// same URL. The journal tells accounts apart by a user's name, which neither a token nor a request field has.
+  func canBeMistaken(for other: Place) -> Bool {
+    guard let endpoint, let otherEndpoint = other.endpoint, endpoint.origin == otherEndpoint.origin, path == other.path
+    else { return false }
+    if namesUser && other.namesUser { return false }
+    return !Self.credentials.allSatisfy { values[$0] == other.values[$0] }
+  }
+
+  private var namesUser: Bool { ["account", "user", "netrc", "netrc-file"].contains { values[$0] != nil } }
+
+  /// Whether it has credentials. The name of an account is none.
+  var hasCredentials: Bool { Self.credentials.contains { $0 != "account" && values[$0] != nil } }
 
   /// What the place's credentials are, without the secret; nil: it has none.
   var credentials: String? {

@@ -1,7 +1,4 @@
-import BlobHTTP
-import BlobUpload
 import Blobs
-import Platform
 
 /// All places of the user, as `config.toml` has them.
 struct Places: Sendable {
@@ -22,21 +19,15 @@ struct Places: Sendable {
   /// Reads the file. Without a file, or a home folder, there are no places.
   static func load(_ path: BytePath? = try? path()) throws(UsageError) -> Places {
     guard let path else { return Places(file: "", all: []) }
-    var status = stat()
-    if path.status(&status) != 0 {
-      if path.isMissing { return Places(file: path, all: []) }
-      throw UsageError("\(shown(path)): \(String(cString: strerror(errno)))")
-    }
-    // Its commands run as this user, so nobody else may write them.
-    guard status.st_uid == geteuid() || status.st_uid == 0 else {
-      throw UsageError("\(shown(path)) belongs to another user, who could have any command run: it is not used")
-    }
-    guard status.st_mode & 0o022 == 0 else {
-      throw UsageError(
-        "\(shown(path)) can be written by other users, who could have any command run: chmod go-w \(shown(path))")
-    }
-    return Places(file: path, all: try PlacesReader(path, try SecretFile.bytes(of: path)).places())
+    return try Places(path, try OwnFile.bytes(of: path) ?? [])
   }
+
+  /// The places in the text of the file.
+  init(_ file: BytePath, _ bytes: [UInt8]) throws(UsageError) {
+    self.init(file: file, all: try PlacesReader(file, bytes).places())
+  }
+
+  init(file: BytePath, all: [Place]) { (self.file, self.all) = (file, all) }
 
   /// Throws if there is none with this name; the error has the nearest one.
   func named(_ name: String) throws(UsageError) -> Place {
@@ -46,11 +37,6 @@ struct Places: Sendable {
       "there is no place called '\(name)'.\(hint) "
         + (all.isEmpty ? "'fullbore places add \(name) URL' makes it" : "'fullbore places' lists what there is")
         + "; a URL begins with http://, https://, s3:// or gs://")
-  }
-
-  /// The place to which uploads to this URL go: of several, the one with the longest path.
-  func containing(_ url: HTTPURL) -> Place? {
-    all.filter { $0.contains(url) }.max { ($0.endpoint?.path.utf8.count ?? 0) < ($1.endpoint?.path.utf8.count ?? 0) }
   }
 }
 
@@ -79,58 +65,5 @@ extension Arguments {
     var result = self
     result.use(place, as: url)
     return result
-  }
-}
-
-extension ConnectionOptions {
-  /// The place's options for connections, for uploads that the journal knows.
-  init(_ place: Place) throws(UsageError) {
-    try self.init(Arguments(place, PlacesCommand.connections))
-  }
-
-  /// The credentials for uploads of an earlier push to `kept`, where neither the user nor the journal says where they
-  /// are. Throws if they came from a place that is not there any more.
-  mutating func takePlace(for kept: JournalDestination) throws(UploadError) {
-    guard kept.s3 == nil, let url = HTTPURL(kept.endpoint) else { return }
-    do throws(UsageError) {
-      let places = try Places.load()
-      if let place = places.containing(url) {
-        let found = try ConnectionOptions(place)
-        takeCredentials(of: found)
-        certificates = certificates ?? found.certificates
-        proxy = proxy ?? found.proxy
-        isInsecure = isInsecure || found.isInsecure
-        retries = retries ?? found.retries
-        timeout = timeout ?? found.timeout
-        finishTimeout = finishTimeout ?? found.finishTimeout
-        return
-      }
-      guard let name = kept.placeName else { return }
-      let now = places.all.first { $0.name == name }.map { ", and '\(name)' is \($0.url) now" } ?? ""
-      throw UsageError(
-        "\(kept.endpoint): the credentials of this push were those of the place '\(name)'. \(shown(places.file)) has no place "
-          + "for this URL any more\(now): give them with --token-file, --netrc or --header @FILE, or mend that file")
-    } catch {
-      throw UploadError(.giveUp, .destination, error.message)
-    }
-  }
-}
-
-extension PaceOptions {
-  /// What is not given is as the place of the uploads has it.
-  func completed(for kept: JournalDestination) throws(UploadError) -> PaceOptions {
-    do throws(UsageError) {
-      guard kept.s3 == nil, let url = HTTPURL(kept.endpoint), let place = try Places.load().containing(url) else {
-        return self
-      }
-      let found = try PaceOptions(Arguments(place, PlacesCommand.connections))
-      var result = self
-      result.jobs = jobs ?? found.jobs
-      result.partsAtOnce = partsAtOnce ?? found.partsAtOnce
-      result.bytesPerSecond = bytesPerSecond ?? found.bytesPerSecond
-      return result
-    } catch {
-      throw UploadError(.giveUp, .destination, error.message)
-    }
   }
 }

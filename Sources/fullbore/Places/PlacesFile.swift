@@ -26,8 +26,8 @@ final class PlacesFile: Sendable {
       throw UsageError("\(shown(folder)): \(reason)")
     }
     do throws(UsageError) {
-      let places = try Places.load()
-      return PlacesFile(path, descriptor, path.isMissing ? [] : try SecretFile.bytes(of: path), places)
+      let bytes = try OwnFile.bytes(of: named) ?? []
+      return PlacesFile(path, descriptor, bytes, try Places(named, bytes))
     } catch {
       close(descriptor)
       throw error
@@ -54,6 +54,9 @@ final class PlacesFile: Sendable {
     do throws(UsageError) {
       let place = try PlacesReader("", Array(text.text.utf8)).places()[0]
       _ = try WatchOptions(Self.arguments(place))
+      if let other = places.all.first(where: place.canBeMistaken) {
+        throw UsageError(PlacesReader.sameURL(place, other))
+      }
       return place
     } catch {
       throw UsageError(Self.withoutLine(error.message))

@@ -10,9 +10,20 @@ struct PlacesReader {
   func places() throws(UsageError) -> [Place] {
     var places: [Place] = []
     for table in try document().tables {
-      if let place = try place(table) { places.append(place) }
+      guard let place = try place(table) else { continue }
+      if let other = places.first(where: place.canBeMistaken) {
+        let url = table.entries.first { $0.key == "url" }
+        throw refusal(url?.valuePosition ?? table.position, Self.sameURL(place, other))
+      }
+      places.append(place)
     }
     return places
+  }
+
+  /// The message for two places that the journal cannot tell apart.
+  static func sameURL(_ place: Place, _ other: Place) -> String {
+    "the places '\(other.name)' and '\(place.name)' have the same URL and other credentials, so what was sent to one would "
+      + "count as sent to the other: give each of them account = \"NAME\", a name for whose files are there"
   }
 
   func document() throws(UsageError) -> TOMLDocument {

@@ -16,16 +16,18 @@ struct SecretCommand: Sendable, Hashable {
     .value("token-command", "COMMAND", "the bearer token is what this prints, like 'pass show nas'"),
     .value("user", "NAME", "who sends there; with --password-command"),
     .value("password-command", "COMMAND", "the user's password is what this prints"),
+    .value("account", "NAME", "whose files are there, of several places with one URL"),
   ].inGroup(.credentials)
 
   private static let outputs = Mutex<[BytePath: String]>([:])
   private static let most = 64 << 10
-  private static let patience = Duration.seconds(120)
+  static let patience = Duration.seconds(120)
 
-  /// The one line that the command prints. Blocks. `again`: the command is run even if its output is known.
-  func output(again: Bool = false) throws(UsageError) -> String {
+  /// The one line that the command prints. Blocks, for little more than `patience`. `again`: the command is run even if its
+  /// output is known.
+  func output(again: Bool = false, patience: Duration = Self.patience) throws(UsageError) -> String {
     if !again, let known = Self.outputs.withLock({ $0[text] }) { return known }
-    let lines = String(decoding: try run(), as: UTF8.self).split(whereSeparator: \.isNewline).map { $0.trimmed }
+    let lines = String(decoding: try run(patience), as: UTF8.self).split(whereSeparator: \.isNewline).map { $0.trimmed }
       .filter { !$0.isEmpty }
     guard lines.count == 1, !lines[0].utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
       throw UsageError("\(setting): wanted one line from the command, and it printed \(lines.count)")
@@ -34,46 +36,90 @@ struct SecretCommand: Sendable, Hashable {
     return lines[0]
   }
 
-  private func run() throws(UsageError) -> [UInt8] {
+  private func run(_ patience: Duration) throws(UsageError) -> [UInt8] {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw UsageError("\(setting): \(String(cString: strerror(errno)))") }
     // The command gets a copy of one end, and no other program that is started now gets either.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(ends[0]) }
+    _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
     var pid: pid_t = 0
-    // Standard error stays that of this program: the command may ask for a passphrase there.
+    // Standard error stays that of this program: the command may ask for a passphrase there. What the shell starts is ended
+    // with it, so all of it is one process group.
     let failure = spawnProgram(
       "/bin/sh", ["-c", text], variables: processEnvironment(),
-      descriptors: [(ours: nil, its: 0), (ours: ends[1], its: 1), (ours: 2, its: 2)], &pid)
+      descriptors: [(ours: nil, its: 0), (ours: ends[1], its: 1), (ours: 2, its: 2)], hasOwnGroup: true, &pid)
     close(ends[1])
     if failure != 0 { throw UsageError("\(setting): /bin/sh does not start: \(String(cString: strerror(failure)))") }
-    let bytes = read(ends[0])
-    if bytes == nil { kill(pid, SIGTERM) }
-    var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-    guard let bytes else {
+    let terminal = ForegroundGroup(pid)
+    defer { terminal?.end() }
+    var output = Output(ends[0], pid)
+    output.read(until: ContinuousClock.now + patience)
+    guard let status = output.status, output.bytes.count <= Self.most else {
+      output.endGroup()
       throw UsageError(
-        "\(setting): the command has printed over \(Self.most) bytes, or not ended within \(Self.patience)")
+        "\(setting): the command has printed over \(Self.most) bytes, or not ended within \(patience): it was ended")
     }
     if status != 0 {
+      // The terminal has sent Ctrl-C to the command alone.
+      if terminal != nil, status & 0x7F == SIGINT { kill(getpid(), SIGINT) }
       throw UsageError(
         "\(setting): the command has failed (\(status & 0x7F == 0 ? "status \(status >> 8 & 0xFF)" : "signal \(status & 0x7F)")); "
           + "run it by itself to see why")
     }
-    return bytes
+    return output.bytes
   }
 
-  /// Everything up to the end; nil: it is too much, or takes too long.
-  private func read(_ descriptor: Int32) -> [UInt8]? {
-    let deadline = ContinuousClock.now + Self.patience
-    var (bytes, chunk): ([UInt8], [UInt8]) = ([], Array(repeating: 0, count: 4096))
-    while bytes.count <= Self.most, ContinuousClock.now < deadline {
-      var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      if poll(&wait, 1, 1000) <= 0 { continue }
-      let count = chunk.withUnsafeMutableBytes { Platform.read(descriptor, $0.baseAddress!, $0.count) }
-      if count == 0 { return bytes }
-      if count > 0 { bytes += chunk.prefix(count) } else if errno != EINTR { return nil }
+  /// What a command has printed until now, and whether it has ended.
+  private struct Output {
+    private let descriptor: Int32
+    private let pid: pid_t
+    private(set) var bytes: [UInt8] = []
+    private var hasEnd = false
+    /// nil: the shell is running.
+    private(set) var status: Int32?
+
+    init(_ descriptor: Int32, _ pid: pid_t) { (self.descriptor, self.pid) = (descriptor, pid) }
+
+    /// Reads until the shell has ended, it has printed too much, or the time is over. A program that the shell leaves behind
+    /// may hold the pipe open, and is not waited for.
+    mutating func read(until deadline: ContinuousClock.Instant) {
+      while status == nil, bytes.count <= SecretCommand.most, ContinuousClock.now < deadline {
+        // After the end of the pipe, this only waits.
+        var wait = pollfd(fd: hasEnd ? -1 : descriptor, events: Int16(POLLIN), revents: 0)
+        _ = poll(&wait, 1, 20)
+        // In this order, as the shell may print between the two.
+        status = reap()
+        readAvailable()
+      }
     }
-    return nil
+
+    private mutating func readAvailable() {
+      var chunk = [UInt8](repeating: 0, count: 4096)
+      while !hasEnd, bytes.count <= SecretCommand.most {
+        let count = chunk.withUnsafeMutableBytes { Platform.read(descriptor, $0.baseAddress!, $0.count) }
+        if count == 0 { hasEnd = true }
+        if count > 0 { bytes += chunk.prefix(count) } else if errno != EINTR { return }
+      }
+    }
+
+    private func reap() -> Int32? {
+      var status: Int32 = 0
+      return waitpid(pid, &status, WNOHANG) == pid ? status : nil
+    }
+
+    /// Ends the shell and what it has started, and waits for the shell, but not for ever.
+    mutating func endGroup() {
+      // The number of a process that has been waited for may be that of another one.
+      if status != nil { return }
+      kill(-pid, SIGTERM)
+      kill(-pid, SIGCONT)
+      usleep(200_000)
+      kill(-pid, SIGKILL)
+      for _ in 0..<100 where status == nil {
+        status = reap()
+        if status == nil { usleep(20_000) }
+      }
+    }
   }
 }
