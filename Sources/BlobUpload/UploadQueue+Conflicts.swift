@@ -52,10 +52,13 @@ extension UploadQueue {
     _ work: Claimed, _ id: Int64, _ progress: UploadProgress, _ error: UploadError
   ) async -> Claimed? {
     guard case .rename(let next) = conflicts, error.isNameTaken, work.item.source.access == .random,
-      work.names < Self.mostNames, let again = next(work.item), await forget(id),
-      // A journal that cannot be written ends the queue at the next item; this item reports its own error.
-      let claimed = try? await claim([again]).first
+      work.names < Self.mostNames, let again = next(work.item), await discardSession(of: id),
+      // A journal that cannot be written ends the queue at the next item. This item keeps its entry and reports its own
+      // error.
+      let claimed = try? await claim([again], insteadOf: id).first
     else { return nil }
+    // Another process is sending to the next name, so the entry of this one is still there.
+    if claimed.claim.isBusy { journal.failed(id, error.message) }
     progress.restart()
     return Claimed(again, claimed.claim, progress, looks: work.looks, names: work.names + 1)
   }
@@ -63,16 +66,17 @@ extension UploadQueue {
   /// Whether the item is to be left out, and the journal has no trace of it any more.
   func isLeftOut(_ id: Int64, _ error: UploadError) async -> Bool {
     guard case .leaveOut = conflicts, error.isNameTaken else { return false }
-    return await forget(id)
+    guard await discardSession(of: id) else { return false }
+    do { try await journal.remove([id]) } catch { return false }
+    return true
   }
 
-  /// Removes the entry of an upload, once the server has nothing of it. Returns false if it stays.
-  private func forget(_ id: Int64) async -> Bool {
+  /// Returns true once the server has nothing of an upload, so that its entry may be removed.
+  private func discardSession(of id: Int64) async -> Bool {
     guard let entry = try? await journal.unfinished(after: id - 1, limit: 1).first, entry.id == id else { return false }
     if let session = entry.sessionWithParts {
       guard await !uploader.hasWhole(session), await uploader.discard(session) else { return false }
     }
-    do { try await journal.remove([id]) } catch { return false }
     return true
   }
 }

@@ -139,11 +139,14 @@ public struct UploadQueue: Sendable {
     works.filter { !isLarge($0) } + works.filter(isLarge)
   }
 
-  func claim(_ items: [UploadItem], again: Bool = false) async throws(UploadError) -> [Claimed] {
+  /// `insteadOf`: the entry that the first item replaces, as in `Journal.claim`.
+  func claim(
+    _ items: [UploadItem], again: Bool = false, insteadOf old: Int64? = nil
+  ) async throws(UploadError) -> [Claimed] {
     let intents = items.map { $0.intent(partSize: uploader.partSize) }
     do {
       let claims = try await journal.claim(
-        intents, destination: destinationID, again: again, replacesGrown: replacesGrown)
+        intents, destination: destinationID, again: again, replacesGrown: replacesGrown, insteadOf: old)
       let works = zip(items, claims).map { Claimed($0, $1) }
       noteStored(works)
       return works

@@ -185,6 +185,44 @@ extension EndToEnd {
       #expect(arrived(server, "film-2.mov") == bytes(scratch.path("two/film.mov")))
     }
 
+    /// A sidecar without its photo's number would be taken for another photo's.
+    @Test func aSidecarThatGotNoNumberIsNamed() async throws {
+      for (index, card) in ["one", "two"].enumerated() {
+        for name in ["IMG_1.HEIC", "IMG_2.HEIC", "IMG_2.MOV"] { try photo("\(card)/\(name)", seed: UInt64(index)) }
+      }
+      try photo("two/IMG_1.AAE", seed: 5)
+      let server = try await ServeProcess.start(in: scratch)
+      for round in 0..<2 {
+        let (end, command) = try await push(
+          "--on-conflict", "rename", scratch.path("one/"), scratch.path("two/"), server.url)
+        #expect(end == .exited(0), "\(command.output)\(command.errors)")
+        let told = command.output + command.errors
+        #expect(told.contains("two/IMG_1.HEIC arrived as IMG_1-2.HEIC") == (round == 0), "\(told)")
+        #expect(told.contains("two/IMG_1.AAE, which belongs to it") == (round == 0), "\(told)")
+        // The picture and the film have the same number.
+        #expect(!told.contains("IMG_2.HEIC arrived") && !told.contains("IMG_2.MOV arrived"), "\(told)")
+      }
+    }
+
+    @Test func resumeSaysThatThePushGivesOtherNames() async throws {
+      try photo("one/film.mov", seed: 1)
+      try scratch.file("two/film.mov", 16 << 20, seed: 2)
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try Command(
+        Tool.fullbore,
+        ["push", "--on-conflict", "rename", "--bwlimit", "4M", scratch.path("two/"), "tus+\(server.url)"],
+        in: scratch)
+      try await until("bytes of the film are there") { server.folder.received() > 2 << 20 ? true : nil }
+      try await untilEveryFileIsKnown(in: scratch)
+      push.kill(SIGKILL)
+      try await push.wait()
+      let other = scratch.path("other.sqlite")
+      #expect(try await self.push("--journal", other, scratch.path("one/"), "put+\(server.url)").end == .exited(0))
+      let (end, resume) = try await fullbore("resume", in: scratch)
+      #expect(
+        end == .exited(1) && resume.errors.contains("run the same push again"), "\(resume.output)\(resume.errors)")
+    }
+
     @Test func watchCountsOnToo() async throws {
       try photo("one/IMG.JPG", seed: 1)
       try photo("two/IMG.JPG", seed: 2)

@@ -49,14 +49,19 @@ public actor Journal {
   /// - `sends`: an upload that may replace a file may do so from now on, so uploads of other sources to the same place
   ///   are no longer done. The claim is `.busy` while a live process sends another source there.
   /// - `replacesGrown`: a source that has grown since it was sent may replace a file, too.
+  /// - `insteadOf`: the entry that the first intent replaces. The same transaction removes it, so that the journal always
+  ///   has one of the two. It stays if the first claim is `.busy`.
   package func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool = false, sends: Bool = true,
-    replacesGrown: Bool = false
+    replacesGrown: Bool = false, insteadOf old: Int64? = nil
   ) throws(JournalError) -> [JournalClaim] {
     try write { store, me throws(SQLiteError) in
       let claims = try store.claims.claim(intents, destination: destination, again: again, sends: sends, as: me)
       if sends {
         try store.replaced.forgetReplaced(by: zip(claims, intents), at: destination, replacesGrown: replacesGrown)
+      }
+      if let old, claims.first?.isBusy == false, let row = try UploadFacts(of: old, in: store.database) {
+        try store.uploads.remove(old, row)
       }
       return claims
     }

@@ -139,6 +139,8 @@ package enum JournalClaim: Sendable {
   indirect case done(JournalEntry)
   /// Claimed by a live process, perhaps this one; or a live process sends another source to the same place.
   case busy(ProcessIdentity)
+
+  package var isBusy: Bool { if case .busy = self { true } else { false } }
 }
 
 /// Totals of the uploads of one destination in one state.

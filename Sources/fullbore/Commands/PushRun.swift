@@ -22,6 +22,10 @@ struct PushRun: Sendable {
   var partsAtOnce: Int?
   var replacesGrown = false
   var onConflict = NameConflict.fail
+  /// The run finishes earlier pushes, without their `onConflict`.
+  var isResume = false
+  /// Remembers which files arrived under numbered names; nil: none does.
+  var renamed: RenamedFiles?
   /// Informed about failed attempts; nil: nothing is.
   var outage: OutageMonitor?
   /// Waits for files that another process is sending.
@@ -32,8 +36,11 @@ struct PushRun: Sendable {
     _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?,
     renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
   ) async -> UploadError? {
-    let observer = PushObserver(report: report, counters: counters, skips: onConflict == .skip)
-    guard let error = await send(feed, observer, renaming: renaming) else { return nil }
+    let observer = PushObserver(
+      report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed)
+    let ended = await send(feed, observer, renaming: renaming)
+    await renamed?.tell(report)
+    guard let error = ended else { return nil }
     if observer.hasTold(error) {
       report.notice("stopped: nothing else would succeed at \(destination.endpoint) either")
     } else {
@@ -109,6 +116,7 @@ extension PushRun {
     checks = options.checks
     verifies = options.verifies
     onConflict = options.onConflict
+    if onConflict == .rename { renamed = RenamedFiles() }
     spool = options.spool
     self.outage = outage
     self.waitsForOthers = waitsForOthers
@@ -126,9 +134,16 @@ final class PushObserver: UploadObserver {
   private let toldRefusals = Mutex<Set<Int>>([])
   /// Files whose names are taken are left out, as the user wants it.
   private let skips: Bool
+  private let isResume: Bool
+  private let renamed: RenamedFiles?
 
-  init(report: any PushReport, counters: PushCounters, skips: Bool = false) {
+  init(
+    report: any PushReport, counters: PushCounters, skips: Bool = false, isResume: Bool = false,
+    renamed: RenamedFiles? = nil
+  ) {
     self.skips = skips
+    self.isResume = isResume
+    self.renamed = renamed
     self.report = report
     self.counters = counters
   }
@@ -155,6 +170,7 @@ final class PushObserver: UploadObserver {
   func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
     let file = file(item, progress ?? UploadProgress())
     counters.large.ended(file)
+    renamed?.note(item, outcome)
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
     case .sent(_, let start):
@@ -170,13 +186,13 @@ final class PushObserver: UploadObserver {
     case .failed(let error) where error.side == .destination:
       // The error ends the push, so it is reported only once.
       if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
-        fail(file, error.advised(goesOn: item.info.validator != nil))
+        fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume))
       } else {
         report.dropped(file)
       }
     case .failed(let error):
       if let status = error.status { toldRefusals.withLock { _ = $0.insert(status) } }
-      fail(file, error.advised(goesOn: item.info.validator != nil))
+      fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume))
     }
   }
 

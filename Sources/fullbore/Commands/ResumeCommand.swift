@@ -15,6 +15,7 @@ struct ResumeCommand: Command {
       journal does not keep that.
       A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
       has to be run again.
+      A file whose name is taken gets no other name here, whatever --on-conflict the push had: run the same push again.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
       what is not given here is as if it had not been given there.
       Credentials and certificates come from where they were when the push began, and those of a place from that place as
@@ -136,6 +137,7 @@ struct ResumeCommand: Command {
       run.connection = connection
       (run.jobs, run.partsAtOnce) = (pace.jobs, pace.partsAtOnce)
       run.verifies = kept.verifies == true
+      run.isResume = true
       run.outage = outage
       let feed = try PushFeed(
         run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: ClaimedNames())

@@ -6,8 +6,11 @@ extension UploadError {
   var advised: String { advised(goesOn: true) }
 
   /// `goesOn` means that the next push resumes this upload; otherwise it sends the file from its first byte.
-  func advised(goesOn: Bool) -> String {
-    guard let advice = advice(goesOn) else { return message }
+  func advised(goesOn: Bool, isResume: Bool = false) -> String {
+    guard var advice = advice(goesOn) else { return message }
+    if isResume, isNameTaken {
+      advice = "'fullbore resume' gives a file no other name, so run the same push again. There, \(advice)"
+    }
     return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"
   }
 
