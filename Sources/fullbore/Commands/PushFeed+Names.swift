@@ -94,7 +94,9 @@ extension PushFeed {
     }
     for other in others where names.isTaken(name, by: other) {
       if Task.isCancelled { return nil }
-      if let clash = await NameClash(of: item.identity, with: other, dropsFolders: dropsFolders) { return clash }
+      let clash = await NameClash(
+        of: item.identity, with: other, dropsFolders: dropsFolders, replaces: item.target.overwrite)
+      if let clash { return clash }
     }
     return nil
   }

@@ -31,12 +31,14 @@ struct NameClash: Sendable, Hashable {
       + "'{year}/{folder}/{name}'"
   }
 
-  /// nil if both are the same file or have the same content, or if `other` does not exist any more. Files that cannot
-  /// be compared, and sources that are not local files, count as different. Reads both files if their lengths are
-  /// equal.
-  init?(of identity: BytePath, with other: BytePath, dropsFolders: Bool) async {
+  /// nil if both are the same file or have the same content, or if `other` does not exist any more and `replaces` is false:
+  /// then the server refuses other bytes. Files that cannot be compared, and sources that are not local files, count as
+  /// different. Reads both files if their lengths are equal. `replaces`: what is sent replaces what the server has.
+  init?(of identity: BytePath, with other: BytePath, dropsFolders: Bool, replaces: Bool) async {
     if identity == other { return nil }
-    switch await SourceReads().run({ haveSameBytes(identity, other, $0, noteRead: $1) }) {
+    switch await SourceReads().run({
+      haveSameBytes(identity, other, ifOtherIsGone: !replaces, $0, noteRead: $1)
+    }) {
     case .done(true), .cancelled: return nil
     case .done(false), .stuck:
       (self.identity, self.other, self.dropsFolders) = (identity, other, dropsFolders)
@@ -44,14 +46,14 @@ struct NameClash: Sendable, Hashable {
   }
 }
 
-/// Whether both are the same file or have the same content, or the second does not exist any more. Sources that are not
-/// local files count as different. Blocks.
+/// Whether both are the same file or have the same content; `ifOtherIsGone` if the second does not exist any more. Sources
+/// that are not local files count as different. Blocks.
 private func haveSameBytes(
-  _ path: BytePath, _ other: BytePath, _ cancel: Cancellation, noteRead: () -> Void
+  _ path: BytePath, _ other: BytePath, ifOtherIsGone: Bool, _ cancel: Cancellation, noteRead: () -> Void
 ) -> Bool {
   guard path.isAbsolute, other.isAbsolute else { return false }
   var (first, second) = (stat(), stat())
-  if other.status(&second) != 0 { return errno == ENOENT || errno == ENOTDIR }
+  if other.status(&second) != 0 { return ifOtherIsGone && (errno == ENOENT || errno == ENOTDIR) }
   guard path.status(&first) == 0 else { return false }
   if first.st_dev == second.st_dev, first.st_ino == second.st_ino { return true }
   guard first.st_size == second.st_size else { return false }

@@ -126,10 +126,12 @@ actor PushWalk: SourceWalk {
         var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
         if options.namesMayMeet {
           while options.onConflict == .rename, let other = owners[name],
-            await NameClash(of: found.identity, with: other, dropsFolders: dropsFolders) != nil, numbered.count()
+            await NameClash(of: found.identity, with: other, dropsFolders: dropsFolders, replaces: options.overwrites)
+              != nil, numbered.count()
           {}
           if let other = owners[name],
-            let clash = await NameClash(of: found.identity, with: other, dropsFolders: dropsFolders)
+            let clash = await NameClash(
+              of: found.identity, with: other, dropsFolders: dropsFolders, replaces: options.overwrites)
           {
             if options.onConflict == .skip {
               counters.skipped(length: length)
