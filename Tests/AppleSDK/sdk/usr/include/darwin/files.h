@@ -153,6 +153,8 @@ struct termios { tcflag_t c_iflag, c_oflag, c_cflag, c_lflag; cc_t c_cc[20]; spe
 #define ECHO 0x00000008
 #define TCSAFLUSH 2
 int tcgetattr(int, struct termios *);
+pid_t tcgetpgrp(int);
+int tcsetpgrp(int, pid_t);
 int tcsetattr(int, int, const struct termios *);
 struct winsize { unsigned short ws_row, ws_col, ws_xpixel, ws_ypixel; };
 int fcopyfile(int, int, void * _Nullable, uint32_t);

@@ -67,6 +67,7 @@ int getentropy(void *, size_t);
 int _NSGetExecutablePath(char *, uint32_t *);
 char * _Nullable * _Null_unspecified * _Null_unspecified _NSGetEnviron(void);
 pid_t getpid(void);
+pid_t getpgrp(void);
 pid_t getppid(void);
 uid_t getuid(void);
 uid_t geteuid(void);
@@ -111,6 +112,7 @@ int proc_pidinfo(int, int, uint64_t, void * _Nullable, int);
 #define SIGTERM 15
 #define SIGSTOP 17
 #define SIGCONT 19
+#define SIGTTOU 22
 #define SIGCHLD 20
 #define SIGIO 23
 #define SIGXFSZ 25
