@@ -2,6 +2,7 @@ import BlobHTTP
 import BlobTesting
 import Blobs
 import Synchronization
+import Testing
 
 @testable import BlobUpload
 
@@ -22,6 +23,29 @@ final class Desk: Sendable {
     var uploader = uploader(uploadProtocol, transport, partSize: partSize, knowsHost: knowsHost)
     uploader.journal = journal
     return UploadQueue(uploader, journal: journal, destinationID: 0)
+  }
+
+  /// Uploads `a` twice. The first run is cut in its first PATCH, and the server then does not say how much it has. `answer` has
+  /// the responses of the second run, except to POST. Returns its outcome and the methods of its requests.
+  func runAfterCut(
+    _ name: String, length: Int64 = 1000, partSize: Int64? = nil, seed: UInt64 = 0,
+    _ answer: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+  ) async throws -> (Outcomes, [String]) {
+    let isFirstRun = Monitor(true)
+    let script = Script { _, request throws(TransportError) in
+      if request.method == "POST" { return .emptyCreation(name) }
+      if !isFirstRun.update({ $0 }) { return answer(request) }
+      if request.method == "PATCH" { throw TransportError(.broken, "the connection broke") }
+      return .status(503)
+    }
+    let queue = queue(
+      script, name == "tus" ? Tus(wholeUpTo: 0) : IETFResumable(wholeUpTo: 0), partSize: partSize)
+    let first = try await run(queue, ["a"], length: length)
+    #expect(first.error("a") != nil)
+    isFirstRun.update { $0 = false }
+    let count = script.methods.count
+    let outcome = try await run(queue, ["a"], length: length, seed: seed)
+    return (outcome, Array(script.methods.dropFirst(count)))
   }
 
   @discardableResult

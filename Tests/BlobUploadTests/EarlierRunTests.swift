@@ -19,90 +19,52 @@ import Testing
 
   /// The first run sends 40 of 100 MiB, and gets no response. Then the server reports that it has `held` bytes.
   /// Returns the methods of the second run.
-  private func methods(_ name: String, heldThen held: Int64, _ desk: Desk) async throws -> [String] {
-    let isFirstRun = Mutex(true)
-    let arrived = Mutex(held)
-    let script = Script { _, request throws(TransportError) in
-      let isFirst = isFirstRun.withLock { $0 }
-      switch request.method {
-      case "POST":
-        arrived.withLock { $0 = 0 }
-        return .emptyCreation(name)
-      case "PATCH" where isFirst: throw TransportError(.broken, "the connection broke")
-      case "HEAD" where isFirst: return .status(503)
-      case "HEAD": return .holding(isFirst ? 0 : arrived.withLock { $0 == 0 ? held : $0 }, of: Self.length, name)
-      default:
-        let offset = request.headers.bytes("Upload-Offset") ?? 0
-        return .holding(min(Self.length, offset + 40 << 20), of: Self.length, name)
-      }
+  private func methods(_ name: String, heldThen held: Int64) async throws -> [String] {
+    let (outcome, methods) = try await Desk().runAfterCut(name, length: Self.length, partSize: 40 << 20) { request in
+      if request.method == "HEAD" { return .holding(held, of: Self.length, name) }
+      let offset = request.headers.bytes("Upload-Offset") ?? 0
+      return .holding(min(Self.length, offset + 40 << 20), of: Self.length, name)
     }
-    let queue = desk.queue(script, uploadProtocol(name), partSize: 40 << 20)
-    let first = try await desk.run(queue, ["a"], length: Self.length)
-    #expect(first.error("a") != nil)
-    isFirstRun.withLock { $0 = false }
-    let count = script.methods.count
-    #expect(try await desk.run(queue, ["a"], length: Self.length).sent == 1)
-    return Array(script.methods.dropFirst(count))
+    #expect(outcome.sent == 1)
+    return methods
   }
 
   @Test(arguments: names, [57 << 20, length]) func moreThanTheyCanHaveSentIsNotBelieved(_ name: String, _ held: Int64)
     async throws
   {
-    let methods = try await methods(name, heldThen: held, try await Desk())
+    let methods = try await methods(name, heldThen: held)
     // The old upload at the server is deleted once the file is sent, unless the server reports that it is complete.
     let deleting = held == Self.length ? ["HEAD"] : ["HEAD", "DELETE"]
     #expect(methods == ["HEAD", "POST", "PATCH", "PATCH", "PATCH"] + deleting)
   }
 
   @Test(arguments: names) func whatTheyMayHaveSentIsGoneOnWith(_ name: String) async throws {
-    #expect(try await methods(name, heldThen: 40 << 20, try await Desk()) == ["HEAD", "PATCH", "PATCH"])
-    #expect(try await methods(name, heldThen: 20 << 20, try await Desk()) == ["HEAD", "PATCH", "PATCH"])
+    #expect(try await methods(name, heldThen: 40 << 20) == ["HEAD", "PATCH", "PATCH"])
+    #expect(try await methods(name, heldThen: 20 << 20) == ["HEAD", "PATCH", "PATCH"])
   }
 
   /// All bytes were sent, and the response was lost.
   @Test(arguments: names) func anUploadThatIsWholeIsFoundSo(_ name: String) async throws {
-    let desk = try await Desk()
-    let isFirstRun = Mutex(true)
-    let script = Script { _, request throws(TransportError) in
-      let isFirst = isFirstRun.withLock { $0 }
-      switch request.method {
-      case "POST": return .emptyCreation(name)
-      case "PATCH": throw TransportError(.broken, "the connection broke")
-      default: return isFirst ? .status(503) : .holding(Self.length, of: Self.length, name)
-      }
+    let (outcome, methods) = try await Desk().runAfterCut(name, length: Self.length) { _ in
+      .holding(Self.length, of: Self.length, name)
     }
-    _ = try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length)
-    isFirstRun.withLock { $0 = false }
-    let count = script.methods.count
-    #expect(try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length).sent == 1)
-    #expect(Array(script.methods.dropFirst(count)) == ["HEAD"])
+    #expect(outcome.sent == 1)
+    #expect(methods == ["HEAD"])
   }
 
   /// The first run is cut in the middle. Then the server answers every question about that upload with `status`.
-  private func runs(_ name: String, thenAnswering status: Int, _ desk: Desk) async throws -> (Outcomes, [String]) {
-    let isFirstRun = Mutex(true)
-    let script = Script { _, request throws(TransportError) in
-      let isFirst = isFirstRun.withLock { $0 }
-      switch request.method {
-      case "POST": return .emptyCreation(name)
-      case "PATCH" where isFirst: throw TransportError(.broken, "the connection broke")
-      case "HEAD": return .status(isFirst ? 503 : status)
-      case "DELETE": return .status(status)
-      default: return .holding(Self.length, of: Self.length, name)
-      }
+  private func runs(_ name: String, thenAnswering status: Int) async throws -> (Outcomes, [String]) {
+    try await Desk().runAfterCut(name, length: Self.length) { request in
+      ["HEAD", "DELETE"].contains(request.method)
+        ? .status(status) : .holding(Self.length, of: Self.length, name)
     }
-    _ = try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length)
-    isFirstRun.withLock { $0 = false }
-    let count = script.methods.count
-    let outcome = try await desk.run(desk.queue(script, uploadProtocol(name)), ["a"], length: Self.length)
-    return (outcome, Array(script.methods.dropFirst(count)))
   }
 
   /// The server's record of the upload is damaged.
   @Test(arguments: names, [400, 422, 451]) func oneThatTheServerRefusesIsBegunAnew(_ name: String, _ status: Int)
     async throws
   {
-    let (outcome, methods) = try await runs(name, thenAnswering: status, try await Desk())
+    let (outcome, methods) = try await runs(name, thenAnswering: status)
     #expect(outcome.sent == 1)
     #expect(methods == ["HEAD", "POST", "PATCH", "HEAD", "DELETE"], "\(methods)")
   }
@@ -135,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: names) func oneWithWhichTheServerFailsIsNamed(_ name: String) async throws {
-    let (outcome, methods) = try await runs(name, thenAnswering: 500, try await Desk())
+    let (outcome, methods) = try await runs(name, thenAnswering: 500)
     #expect(outcome.error("a")?.message.hasSuffix("(asked about the upload that an earlier run began)") == true)
     #expect(!methods.contains("POST"), "a server that fails for a while keeps what it has")
   }

@@ -68,29 +68,16 @@ enum DoctorFront: String, Sendable, CaseIterable {
   ) -> String {
     let settings = ["client_max_body_size 0;", "proxy_request_buffering off;", "proxy_http_version 1.1;"]
       .map { setting($0, unlessIn: added) }.joined(separator: "\n")
-    return """
-      \(getuid() == 0 ? "user root;" : "")
-      daemon off;
-      master_process off;
-      pid \(run)/pid;
-      error_log stderr warn;
-      events {}
-      http {
-        access_log off;
-        client_body_temp_path \(run)/body;
-        fastcgi_temp_path \(run)/f; proxy_temp_path \(run)/p; scgi_temp_path \(run)/s; uwsgi_temp_path \(run)/u;
-        server {
-          listen 127.0.0.1:\(own)\(certificate == nil ? "" : " ssl");
-          \(certificate.map { "ssl_certificate \($0.path); ssl_certificate_key \($0.key);" } ?? "")
-          \(added.server)
-          location \(path) {
-            \(settings)
-            proxy_pass http://127.0.0.1:\(port)/;
-            \(added.location)
-          }
-        }
-      }
+    return PeerServer.nginxConfiguration(
+      in: run, own, certificate,
       """
+      \(added.server)
+      location \(path) {
+        \(settings)
+        proxy_pass http://127.0.0.1:\(port)/;
+        \(added.location)
+      }
+      """)
   }
 
   private static func apache(

@@ -8,11 +8,6 @@ extension EndToEnd {
   @Suite(.serialized) struct NameConflictTests {
     let scratch = try! Scratch()
 
-    private func photo(_ name: String, seed: UInt64) throws {
-      try scratch.file(name, 20_000, seed: seed)
-      try scratch.age(name)
-    }
-
     private func push(_ words: String...) async throws -> (end: Command.End?, command: Command) {
       let command = try Command(Tool.fullbore, ["push"] + words, in: scratch)
       try await command.wait()
@@ -26,8 +21,8 @@ extension EndToEnd {
     @Test(arguments: ["", "put+", "tus+", "resumable+", "dav+"])
     func twoCamerasPhotosBothArriveUnderNamesOfTheirOwn(_ uploadProtocol: String) async throws {
       for (index, card) in ["one", "two", "three"].enumerated() {
-        try photo("\(card)/IMG_0001.JPG", seed: UInt64(index + 1))
-        try photo("\(card)/IMG_0002.JPG", seed: 7)
+        try scratch.photo("\(card)/IMG_0001.JPG", seed: UInt64(index + 1))
+        try scratch.photo("\(card)/IMG_0002.JPG", seed: 7)
       }
       let server = try await ServeProcess.start(in: scratch)
       let words = [
@@ -51,9 +46,9 @@ extension EndToEnd {
 
     @Test(arguments: ["", "put+", "tus+", "resumable+", "dav+"])
     func aNameThatExistsAtTheDestinationIsCountedOn(_ uploadProtocol: String) async throws {
-      try photo("one/IMG_0001.JPG", seed: 1)
-      try photo("two/IMG_0001.JPG", seed: 2)
-      try photo("copy/IMG_0001.JPG", seed: 2)
+      try scratch.photo("one/IMG_0001.JPG", seed: 1)
+      try scratch.photo("two/IMG_0001.JPG", seed: 2)
+      try scratch.photo("copy/IMG_0001.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       let url = uploadProtocol + server.url
       #expect(try await push(scratch.path("one/"), url).end == .exited(0))
@@ -75,9 +70,9 @@ extension EndToEnd {
     }
 
     @Test(arguments: ["put+", "tus+"]) func whatIsSkippedIsNotSentAndNoSuccess(_ uploadProtocol: String) async throws {
-      try photo("one/IMG_0001.JPG", seed: 1)
-      try photo("two/IMG_0001.JPG", seed: 2)
-      try photo("two/IMG_0002.JPG", seed: 3)
+      try scratch.photo("one/IMG_0001.JPG", seed: 1)
+      try scratch.photo("two/IMG_0001.JPG", seed: 2)
+      try scratch.photo("two/IMG_0002.JPG", seed: 3)
       let server = try await ServeProcess.start(in: scratch)
       let words = ["--on-conflict", "skip", scratch.path("two/"), uploadProtocol + server.url]
       #expect(try await push(scratch.path("one/"), uploadProtocol + server.url).end == .exited(0))
@@ -93,7 +88,7 @@ extension EndToEnd {
     }
 
     @Test func overwriteReplacesWhatIsThereAndNoFileOfTheSamePush() async throws {
-      for card in ["one", "two"] { try photo("\(card)/IMG_0001.JPG", seed: card == "one" ? 1 : 2) }
+      for card in ["one", "two"] { try scratch.photo("\(card)/IMG_0001.JPG", seed: card == "one" ? 1 : 2) }
       let server = try await ServeProcess.start(in: scratch)
       #expect(try await push(scratch.path("one/"), server.url).end == .exited(0))
       let (end, command) = try await push("--on-conflict", "overwrite", scratch.path("two/"), server.url)
@@ -105,7 +100,9 @@ extension EndToEnd {
     }
 
     @Test func theLayoutSaysWhereTheNumberStands() async throws {
-      for (index, card) in ["one", "two"].enumerated() { try photo("\(card)/IMG_0001.JPG", seed: UInt64(index)) }
+      for (index, card) in ["one", "two"].enumerated() {
+        try scratch.photo("\(card)/IMG_0001.JPG", seed: UInt64(index))
+      }
       let server = try await ServeProcess.start(in: scratch)
       let words = [
         "--layout", "{camera}/{stem}_{counter}.{ext}", scratch.path("one/"), scratch.path("two/"), server.url,
@@ -128,8 +125,8 @@ extension EndToEnd {
     func aServerThatWouldReplaceAFileLosesNone(_ uploadProtocol: String, _ choice: String) async throws {
       let folder = Folder(try scratch.folder("received"))
       let server = try await PeerServer.nginx(into: folder.path, in: scratch)
-      try photo("one/IMG.JPG", seed: 1)
-      try photo("two/IMG.JPG", seed: 2)
+      try scratch.photo("one/IMG.JPG", seed: 1)
+      try scratch.photo("two/IMG.JPG", seed: 2)
       let url = "\(uploadProtocol)\(server.url)/"
       #expect(try await push(scratch.path("one/"), url).end == .exited(0))
       for _ in 0..<2 {
@@ -142,9 +139,9 @@ extension EndToEnd {
 
     /// A number that the rename would give may be another file's own name.
     @Test func aNumberedNameIsNoOtherFilesName() async throws {
-      try photo("one/IMG.JPG", seed: 1)
-      try photo("two/IMG-2.JPG", seed: 2)
-      try photo("two/IMG.JPG", seed: 3)
+      try scratch.photo("one/IMG.JPG", seed: 1)
+      try scratch.photo("two/IMG-2.JPG", seed: 2)
+      try scratch.photo("two/IMG.JPG", seed: 3)
       let server = try await ServeProcess.start(in: scratch)
       #expect(try await push(scratch.path("one/"), server.url).end == .exited(0))
       let (end, command) = try await push("--on-conflict", "rename", scratch.path("two/"), server.url)
@@ -154,7 +151,7 @@ extension EndToEnd {
     }
 
     @Test func optionsThatExcludeEachOtherAreRefused() async throws {
-      try photo("one/IMG.JPG", seed: 1)
+      try scratch.photo("one/IMG.JPG", seed: 1)
       for words in [
         ["--overwrite", "--on-conflict", "rename"], ["--on-conflict", "other"],
         ["--layout", "{stem}-{counter}.{ext}", "--on-conflict", "skip"],
@@ -168,7 +165,7 @@ extension EndToEnd {
 
     /// A push that is killed after a file got another name goes on under that name.
     @Test func resumeGoesOnUnderTheNewName() async throws {
-      try photo("one/film.mov", seed: 1)
+      try scratch.photo("one/film.mov", seed: 1)
       try scratch.file("two/film.mov", 16 << 20, seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       #expect(try await push(scratch.path("one/"), server.url).end == .exited(0))
@@ -188,9 +185,11 @@ extension EndToEnd {
     /// A sidecar without its photo's number would be taken for another photo's.
     @Test func aSidecarThatGotNoNumberIsNamed() async throws {
       for (index, card) in ["one", "two"].enumerated() {
-        for name in ["IMG_1.HEIC", "IMG_2.HEIC", "IMG_2.MOV"] { try photo("\(card)/\(name)", seed: UInt64(index)) }
+        for name in ["IMG_1.HEIC", "IMG_2.HEIC", "IMG_2.MOV"] {
+          try scratch.photo("\(card)/\(name)", seed: UInt64(index))
+        }
       }
-      try photo("two/IMG_1.AAE", seed: 5)
+      try scratch.photo("two/IMG_1.AAE", seed: 5)
       let server = try await ServeProcess.start(in: scratch)
       for round in 0..<2 {
         let (end, command) = try await push(
@@ -205,7 +204,7 @@ extension EndToEnd {
     }
 
     @Test func resumeSaysThatThePushGivesOtherNames() async throws {
-      try photo("one/film.mov", seed: 1)
+      try scratch.photo("one/film.mov", seed: 1)
       try scratch.file("two/film.mov", 16 << 20, seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
@@ -224,8 +223,8 @@ extension EndToEnd {
     }
 
     @Test func watchCountsOnToo() async throws {
-      try photo("one/IMG.JPG", seed: 1)
-      try photo("two/IMG.JPG", seed: 2)
+      try scratch.photo("one/IMG.JPG", seed: 1)
+      try scratch.photo("two/IMG.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       #expect(try await push(scratch.path("one/"), server.url).end == .exited(0))
       let watch = try Command(

@@ -101,32 +101,42 @@ final class PeerServer: Sendable {
     in scratch: Scratch
   ) async throws -> PeerServer {
     let program = try #require(Peer.nginx.path, Peer.nginx.reason)
-    let tls = certificate.map { "ssl_certificate \($0.path); ssl_certificate_key \($0.key);" } ?? ""
     return try await PeerServer(program, scheme: certificate == nil ? "http" : "https", in: scratch) { port in
       let run = try scratch.folder("nginx")
-      let configuration = """
-        \(getuid() == 0 ? "user root;" : "")
-        daemon off;
-        master_process off;
-        pid \(run)/pid;
-        error_log stderr warn;
-        events {}
-        http {
-          access_log off;
-          client_max_body_size 0;
-          client_body_temp_path \(run)/body;
-          fastcgi_temp_path \(run)/f; proxy_temp_path \(run)/p; scgi_temp_path \(run)/s; uwsgi_temp_path \(run)/u;
-          server {
-            listen 127.0.0.1:\(port)\(certificate == nil ? "" : " ssl");
-            \(tls)
-            \(rules)
-            location / { root \(folder); dav_methods \(methods); create_full_put_path \(methods == "PUT" ? "on" : "off"); }
-          }
-        }
+      let configuration = nginxConfiguration(
+        in: run, port, certificate,
         """
+        client_max_body_size 0;
+        \(rules)
+        location / { root \(folder); dav_methods \(methods); create_full_put_path \(methods == "PUT" ? "on" : "off"); }
+        """)
       try configuration.write(toFile: run + "/nginx.conf", atomically: true, encoding: .utf8)
       return ["-p", run, "-c", run + "/nginx.conf", "-e", "stderr"]
     }
+  }
+
+  /// The configuration of an nginx in the foreground that keeps its files in `run` and has one server, with these lines.
+  static func nginxConfiguration(
+    in run: String, _ port: Int, _ certificate: TestCertificate?, _ lines: String
+  ) -> String {
+    """
+    \(getuid() == 0 ? "user root;" : "")
+    daemon off;
+    master_process off;
+    pid \(run)/pid;
+    error_log stderr warn;
+    events {}
+    http {
+      access_log off;
+      client_body_temp_path \(run)/body;
+      fastcgi_temp_path \(run)/f; proxy_temp_path \(run)/p; scgi_temp_path \(run)/s; uwsgi_temp_path \(run)/u;
+      server {
+        listen 127.0.0.1:\(port)\(certificate == nil ? "" : " ssl");
+        \(certificate.map { "ssl_certificate \($0.path); ssl_certificate_key \($0.key);" } ?? "")
+        \(lines)
+      }
+    }
+    """
   }
 
   /// Starts PyPI's tus server, which receives into `folder`; uploads go to `/files`.

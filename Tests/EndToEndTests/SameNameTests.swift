@@ -6,15 +6,10 @@ extension EndToEnd {
   @Suite(.serialized) struct SameNameTests {
     let scratch = try! Scratch()
 
-    private func photo(_ name: String, seed: UInt64) throws {
-      try scratch.file(name, 20_000, seed: seed)
-      try scratch.age(name)
-    }
-
     @Test(arguments: ["tus+", "put+"], [false, true])
     func twoCamerasPhotosNeverTakeOneName(_ uploadProtocol: String, _ overwrites: Bool) async throws {
-      try photo("one/IMG_0001.JPG", seed: 1)
-      try photo("two/IMG_0001.JPG", seed: 2)
+      try scratch.photo("one/IMG_0001.JPG", seed: 1)
+      try scratch.photo("two/IMG_0001.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command(
         Tool.fullbore,
@@ -34,8 +29,8 @@ extension EndToEnd {
     /// The journal keeps the refused file, and a resume, which does not know the other file, does not overwrite that
     /// one.
     @Test(arguments: [false, true]) func whatIsRefusedForItsNameIsKeptWithTheReason(_ overwrites: Bool) async throws {
-      try photo("one/IMG_0001.JPG", seed: 1)
-      try photo("two/IMG_0001.JPG", seed: 2)
+      try scratch.photo("one/IMG_0001.JPG", seed: 1)
+      try scratch.photo("two/IMG_0001.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       let words =
         ["push"] + (overwrites ? ["--overwrite"] : []) + [scratch.path("one/"), scratch.path("two/"), server.url]
@@ -62,9 +57,9 @@ extension EndToEnd {
 
     /// Files that would be refused are named before anything is sent.
     @Test func aDryRunNamesWhatWouldBeRefused() async throws {
-      try photo("one/IMG_0001.JPG", seed: 1)
-      try photo("two/IMG_0001.JPG", seed: 2)
-      for card in ["one", "two"] { try photo("\(card)/IMG_0002.JPG", seed: 7) }
+      try scratch.photo("one/IMG_0001.JPG", seed: 1)
+      try scratch.photo("two/IMG_0001.JPG", seed: 2)
+      for card in ["one", "two"] { try scratch.photo("\(card)/IMG_0002.JPG", seed: 7) }
       let words = ["--layout", "{year}/{name}", scratch.path("one"), scratch.path("two"), "http://127.0.0.1:9/"]
       for command in ["push", "watch"] {
         let push = try Command(Tool.fullbore, [command, "--dry-run"] + words, in: scratch)
@@ -78,7 +73,7 @@ extension EndToEnd {
     }
 
     @Test func theSamePhotoOnTwoCardsIsNoConflict() async throws {
-      for card in ["one", "two"] { try photo("\(card)/IMG_0001.JPG", seed: 7) }
+      for card in ["one", "two"] { try scratch.photo("\(card)/IMG_0001.JPG", seed: 7) }
       let server = try await ServeProcess.start(in: scratch)
       let (end, push) = try await fullbore(
         "push", "--overwrite", scratch.path("one/"), scratch.path("two/"), scratch.path("one/IMG_0001.JPG"),
@@ -89,8 +84,8 @@ extension EndToEnd {
 
     /// A file that a later push has replaced is sent again, whatever the journal says of the earlier push.
     @Test(arguments: ["", "put+"]) func aFileThatWasReplacedIsSentAgain(_ uploadProtocol: String) async throws {
-      try photo("one/IMG_0001.JPG", seed: 1)
-      try photo("two/IMG_0001.JPG", seed: 2)
+      try scratch.photo("one/IMG_0001.JPG", seed: 1)
+      try scratch.photo("two/IMG_0001.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)
       for card in ["one", "two", "one", "one"] {
         let (end, push) = try await fullbore(

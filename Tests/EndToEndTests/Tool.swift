@@ -88,6 +88,12 @@ final class Scratch: Sendable {
     let then = Date(timeIntervalSince1970: 1_700_000_000)
     try FileManager.default.setAttributes([.modificationDate: then], ofItemAtPath: path(name))
   }
+
+  /// Makes a file of 20,000 bytes, all from `seed`, that was not written just now.
+  func photo(_ name: String, seed: UInt64) throws {
+    try file(name, 20_000, seed: seed)
+    try age(name)
+  }
 }
 
 /// SplitMix64: the same numbers for the same seed, on every machine.
