@@ -5,7 +5,7 @@ public struct CameraName: Sendable, Hashable {
   /// Letters, digits, spaces and `-_.+()`, and neither empty nor beginning with a dot.
   public let text: String
 
-  /// What stands in a path in place of a name that is not known.
+  /// The text in a path in place of a name that is not known.
   public static let unknown = "unknown"
 
   /// nil if nothing of the text can be in a name. Every other character becomes a hyphen: what a file says of its camera must

@@ -213,7 +213,7 @@ func firstWords(_ sql: String) -> String { sql.split(separator: " ").prefix(3).j
 /// Whether no files can be created beside `path`: the file system is mounted read-only, or this user may not write
 /// there.
 private func isOnReadOnlyDisk(_ path: BytePath) -> Bool {
-  let folder = BytePath(path.bytes.dropLast(path.name.bytes.count))
+  let folder = path.folder
   if (folder.isEmpty ? "." : folder).withCString({ access($0, W_OK) }) == 0 { return false }
   return errno == EROFS || errno == EACCES
 }

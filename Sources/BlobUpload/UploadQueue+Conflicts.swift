@@ -3,11 +3,11 @@ import Blobs
 extension UploadQueue {
   /// What becomes of an item whose name has other bytes at the destination.
   package enum Conflicts: Sendable {
-    /// It fails.
+    /// The item fails.
     case fail
-    /// It is not recorded in the journal, and its outcome is the failure.
+    /// The item is not recorded in the journal, and its outcome is the failure.
     case leaveOut
-    /// It is sent as the item that this returns; nil: it fails.
+    /// The item is sent as the one that this returns; nil: it fails.
     case rename(@Sendable (UploadItem) -> UploadItem?)
   }
 

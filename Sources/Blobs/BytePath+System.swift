@@ -15,6 +15,13 @@ extension BytePath {
     return result
   }
 
+  /// The absolute path of the same file without symbolic links; nil, with `errno`: there is no such file.
+  package func resolved() -> BytePath? {
+    guard let path = withCString({ realpath($0, nil) }) else { return nil }
+    defer { free(path) }
+    return BytePath(cString: path)
+  }
+
   /// Calls `body` with an open folder (or `AT_FDCWD`) and the rest of the path relative to that folder.
   private func fromNearFolder(_ body: (Int32, UnsafePointer<CChar>) -> Int32) -> Int32 {
     if bytes.count < Int(PATH_MAX) { return withCString { body(AT_FDCWD, $0) } }

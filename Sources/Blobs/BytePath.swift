@@ -58,6 +58,9 @@ public struct BytePath: Sendable, Hashable, Comparable, CustomStringConvertible,
     return BytePath(bytes[start..<end])
   }
 
+  /// The path before the name, with its slash; empty if there is no slash. The path must not end with one.
+  package var folder: BytePath { BytePath(bytes.dropLast(name.bytes.count)) }
+
   /// This path, a slash unless it ends with one, and the other path. An empty path returns the other one.
   public func appending(_ other: BytePath) -> BytePath {
     if bytes.isEmpty { return other }

@@ -37,7 +37,7 @@ struct RateLimiterTests {
     let start = clock.now
     #expect(try limiter.take(upTo: 60, Cancellation()) == 60)
     #expect(try limiter.take(upTo: 60, Cancellation()) == 40)
-    // What is returned may pass before the pause.
+    // The returned number of bytes may pass before the pause.
     limiter.giveBack(10)
     #expect(try limiter.take(upTo: 60, Cancellation()) == 10)
     #expect(clock.now - start < .seconds(1))

@@ -207,7 +207,7 @@ import Testing
     let refusal = usageError { () throws(UsageError) in _ = try command.output(patience: .seconds(1)) }
     #expect(refusal?.contains("not ended within") == true && refusal?.contains("TOKEN") == false, "\(refusal ?? "")")
     let group = try #require(pid_t(String(decoding: scratch.content(of: "pid"), as: UTF8.self)))
-    // What the shell has started is waited for by the process of number 1.
+    // Process 1 waits for the processes that the shell has started.
     var isThere = true
     for _ in 0..<500 where isThere {
       isThere = kill(-group, 0) == 0

@@ -6,7 +6,7 @@ extension BackgroundUploader {
   /// Ends an upload, and deletes what the server has of it and its entry in the journal. Returns once this is done, or
   /// the server does not answer; then the server's part of the upload expires.
   /// A call of `add` that still looks at its source, or waits for other uploads, returns without an upload.
-  /// What is added after this call has begun is another upload, and does not wait for the deletion.
+  /// A source that is added after this call has begun is another upload, and does not wait for the deletion.
   public func cancel(_ name: BytePath) async throws(UploadError) { try await cancel(named: name) }
 
   /// Ends all uploads to this destination as `cancel` ends one, also those of earlier launches whose sources were not opened,

@@ -18,7 +18,7 @@ extension BackgroundUploader {
   }
 
   /// Adds the sources again whose uploads as `name` were given up, with the type and the metadata that they were added with.
-  /// They are opened by `reopening`. Does nothing if there are none.
+  /// The sources are opened by `reopening`. Does nothing if no such upload was given up.
   /// - Throws as `add`, and if a source cannot be opened now.
   public func tryAgain(_ name: BytePath) async throws(UploadError) {
     for entry in try await failed() where entry.intent.path == name {

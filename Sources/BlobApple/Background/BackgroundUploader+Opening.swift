@@ -90,7 +90,7 @@ extension BackgroundUploader {
     service.registry.dropOthers()
   }
 
-  /// What an earlier call of `add` was given; nil: its source cannot be opened now.
+  /// The arguments of an earlier call of `add`, from the journal; nil: `reopening` cannot open the source now.
   func added(by entry: JournalEntry) async throws(JournalError) -> AddedSource? {
     let intent = entry.intent
     guard let source = reopening(intent.source) else { return nil }

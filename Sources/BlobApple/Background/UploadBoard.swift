@@ -8,7 +8,7 @@ final class UploadBoard: Sendable {
     var upload: BackgroundUpload
     var progress: UploadProgress?
     var task: Task<Void, Never>?
-    /// It is about to end. What is added from then on is another upload.
+    /// The upload is about to end. A source that is added from then on is another upload.
     var isCancelled = false
     /// The version of the source that is being uploaded; nil: it was not looked at yet.
     var version: String?
@@ -25,7 +25,7 @@ final class UploadBoard: Sendable {
     var key: String
     /// The call has looked at its source, and is about to write it into the journal.
     var hasLooked = false
-    /// What is uploaded once there is room, when it is in the journal; nil: it is not yet.
+    /// The source that is uploaded once there is room; nil: it is not in the journal yet.
     var added: AddedSource?
     /// Waits for room.
     var reservation: Task<Bool, Never>?

@@ -15,7 +15,7 @@ public struct PhotoJobDestination: Sendable {
   static let createdField = "X-OC-MTime"
   /// A digest of the account, by which the result of a job is known to be that of this account.
   static let accountField = "Fullbore-Photo-Account"
-  /// Who is signed in at present; nil: nobody is.
+  /// The user who is signed in at present; nil: no user is.
   let session: @Sendable () -> PhotoJobSession?
   private let interopVersion: Int?
   private let path: @Sendable (_ asset: PhotoAsset, _ name: String) -> String

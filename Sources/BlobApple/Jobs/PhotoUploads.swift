@@ -182,7 +182,7 @@ public actor PhotoUploads {
   /// lets one be registered again.
   public func refused() async throws(JournalError) -> [JournalJob] { own(try await ledger.refusedJobs()) }
 
-  /// Those that have failed and are tried again later, in the same way.
+  /// The jobs that have failed and are tried again later, of the same folder and account.
   public func waiting() async throws(JournalError) -> [JournalJob] { own(try await ledger.waitingJobs()) }
 
   private func own(_ jobs: [JournalJob]) -> [JournalJob] {

@@ -1,6 +1,6 @@
 import CSSL
 
-/// What a TLS handshake tells about the certificate of a server, whether or not it can be trusted.
+/// The facts that a TLS handshake tells about the certificate of a server, whether or not it can be trusted.
 package struct CertificateReport: Sendable {
   /// A reason why the certificate, or one above it, is not trusted.
   package struct Problem: Sendable, Hashable {

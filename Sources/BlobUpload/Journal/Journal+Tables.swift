@@ -223,7 +223,7 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.jobs.refused() }
   }
 
-  /// Those of an account, by its name or number; nil: those that no account was named for.
+  /// The jobs of an account, by its name or number; nil: the jobs for which no account was named.
   public func refusedJobs(account: String?) throws(JournalError) -> [JournalJob] {
     try refusedJobs().filter { $0.account == JournalJob.digest(ofAccount: account) }
   }
@@ -233,7 +233,7 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.jobs.waiting() }
   }
 
-  /// Those of an account, by its name or number; nil: those that no account was named for.
+  /// The jobs of an account, by its name or number; nil: the jobs for which no account was named.
   public func waitingJobs(account: String?) throws(JournalError) -> [JournalJob] {
     try waitingJobs().filter { $0.account == JournalJob.digest(ofAccount: account) }
   }

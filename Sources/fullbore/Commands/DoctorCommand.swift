@@ -90,9 +90,10 @@ struct DoctorCommand: Command {
   /// Asks on a terminal.
   private func mayWrite(_ target: DoctorTarget) async -> Bool {
     if let given = settings.mayWrite { return given }
-    guard !settings.isJSON, isatty(0) == 1, Console.error.isTerminal else { return false }
-    Console.error.write("Write a test file to \(target.endpoint), and remove it at the end? [y/N] ")
-    let answer = await result(within: .seconds(600)) { readLine() }
-    return (answer ?? nil)?.trimmed.lowercased().hasPrefix("y") == true
+    guard !settings.isJSON, let prompt = Prompt() else { return false }
+    let answer = await result(within: .seconds(600)) {
+      prompt.ask("Write a test file to \(target.endpoint), and remove it at the end? [y/N] ")
+    }
+    return (answer ?? nil)?.lowercased().hasPrefix("y") == true
   }
 }

@@ -99,7 +99,7 @@ struct HistoryCommand: Command {
     let size = entry.intent.length.map { Quantity.text(bytes: $0) } ?? "?"
     let padding = String(repeating: " ", count: max(0, 8 - size.count))
     return
-      "\(Self.date(entry.updated))  \(padding)\(size)  \(shown(entry.intent.source))  ->  \(shown(entry.intent.target))"
+      "\(LocalTime.text(entry.updated, "%Y-%m-%d %H:%M"))  \(padding)\(size)  \(shown(entry.intent.source))  ->  \(shown(entry.intent.target))"
   }
 
   private func json(_ entry: JournalEntry) -> String {
@@ -113,16 +113,6 @@ struct HistoryCommand: Command {
     if let length = entry.intent.length { line.add("length", length) }
     line.add("id", entry.id)
     return line.text
-  }
-
-  /// `2026-11-27 05:34`, in local time.
-  private static func date(_ seconds: Int64) -> String {
-    var seconds = time_t(seconds)
-    var date = tm()
-    localtime_r(&seconds, &date)
-    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    let day = "\(Int(date.tm_year) + 1900)-\(two(date.tm_mon + 1))-\(two(date.tm_mday))"
-    return "\(day) \(two(date.tm_hour)):\(two(date.tm_min))"
   }
 
   /// The beginning of `2026-11-27` in local time; nil: the text is no day.

@@ -78,7 +78,7 @@ struct PlaceText: Sendable {
       }
       var values: [String] = []
       for value in option.isRepeatable ? arguments.all(option.name) : arguments.value(option.name).map({ [$0] }) ?? [] {
-        let isFile = value.bytes.first == UInt8(ascii: "@") && ["header", "form", "proxy"].contains(option.name)
+        let isFile = option.mayNameFile && value.bytes.first == UInt8(ascii: "@")
         let absolute =
           isFile
           ? BytePath([UInt8(ascii: "@")] + BytePath(value.bytes.dropFirst()).absolute().bytes)

@@ -248,8 +248,6 @@ struct ServeCommand: Command {
     }
     if status.st_mode & S_IFMT != S_IFDIR { throw UsageError("\(shown(path)): this is not a folder") }
     // Messages show the real path, because `.` would say little.
-    guard let real = path.withCString({ realpath($0, nil) }) else { return path.absolute() }
-    defer { free(real) }
-    return BytePath(cString: real)
+    return path.resolved() ?? path.absolute()
   }
 }

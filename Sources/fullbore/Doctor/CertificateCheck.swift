@@ -42,7 +42,7 @@ struct CertificateCheck: Sendable {
     return report.problems.isEmpty || !options.verifiesTLS
   }
 
-  /// What the handshake has reported, on a thread of the transport.
+  /// The report of the handshake, which comes on a thread of the transport.
   private final class Record: Sendable {
     let report = Mutex<CertificateReport?>(nil)
   }

@@ -56,7 +56,7 @@ struct DoctorTarget: Sendable {
   var missingURL: HTTPURL { endpoint.appending(pathBytes: testName.utf8) }
 }
 
-/// What to do with a server in general.
+/// The options of an examination.
 struct DoctorOptions: Sendable {
   /// The largest size that requests are announced with.
   var largest: Int64 = 100 << 30

@@ -29,16 +29,16 @@ struct Finding: Sendable {
   }
 
   var kind: Kind
-  /// What was seen.
+  /// The observation.
   var what: String
-  /// What it means for an upload.
+  /// The consequence for an upload.
   var consequence: String
   /// false: what was seen has another possible reason too, which `what` names.
   var isMeasured = true
   var mends: [Mend] = []
 }
 
-/// What to change in the configuration of a server or a proxy.
+/// A change to the configuration of a server or a proxy that mends a finding.
 struct Mend: Sendable, Hashable {
   /// nil: no program of a server.
   var program: ServerProgram?

@@ -79,7 +79,7 @@ struct PausedRequest: Sendable {
 }
 
 extension PausedRequest {
-  /// What an exchange has reported, on a thread of the transport.
+  /// The reports of an exchange, which come on a thread of the transport.
   private final class Record: Sendable {
     let state = Mutex((sent: Int64(0), interim: [HTTPHead]()))
   }

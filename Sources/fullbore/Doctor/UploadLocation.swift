@@ -14,7 +14,7 @@ struct UploadLocation: Sendable {
     url = request.resolve(told)
   }
 
-  /// What differs from the URL of the destination; empty: nothing.
+  /// The differences from the URL of the destination; empty: there are none.
   var differences: [String] {
     guard let url else { return ["it is no URL"] }
     var found: [String] = []
@@ -39,7 +39,7 @@ struct UploadLocation: Sendable {
     return HTTPURL(endpoint.origin + (prefix.map { $0.dropLast() + url.path } ?? url.path))
   }
 
-  /// What is at a URL by which the server may mean the upload.
+  /// The kind of upload at a URL by which the server may mean the new one.
   private enum Content { case nothing, new, other }
 
   /// Asks for the upload, which has `length` bytes. Returns the URL at which it is, if any, and what is wrong with the

@@ -16,7 +16,7 @@ struct Arguments: Sendable {
   private(set) var wantsHelp: HelpLength?
   /// The place whose credentials these are; nil: they are given, or there are none.
   private(set) var placeOfCredentials: String?
-  /// What the user should know about the use of a place.
+  /// Notices for the user about the use of a place.
   private(set) var notices: [String] = []
   private var values: [String: [BytePath]] = [:]
   private let declaration: CommandDeclaration

@@ -29,6 +29,9 @@ struct OptionDeclaration: Sendable {
   /// Whether its value is a path of this machine.
   var namesFile: Bool { value == "FILE" || value == "FOLDER" || name == "on-upload" }
 
+  /// Whether its value may be `@` and the path of a file that has the value.
+  var mayNameFile: Bool { ["header", "form", "proxy"].contains(name) }
+
   /// The option as shown in `--help`: `-j, --jobs N`.
   var title: String { (short.map { "-\($0), " } ?? "    ") + "--\(name)" + (value.map { " \($0)" } ?? "") }
 }

@@ -43,7 +43,7 @@ struct PushOptions: Sendable {
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
-  /// What the user should know about the use of a place.
+  /// Notices for the user about the use of a place.
   let notices: [String]
 
   init(_ arguments: Arguments) throws(UsageError) {

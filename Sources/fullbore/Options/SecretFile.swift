@@ -17,11 +17,6 @@ enum SecretFile {
     }
   }
 
-  /// The bytes of a file that has no secret and is not larger than one with a secret.
-  static func bytes(of file: BytePath) throws(UsageError) -> [UInt8] {
-    do throws(BlobError) { return try content(of: file) } catch { throw UsageError(shown(error.message)) }
-  }
-
   private static func content(of path: BytePath) throws(BlobError) -> [UInt8] {
     let reader = try FileSource(path).open(at: 0, Cancellation())
     var bytes = [UInt8](repeating: 0, count: most + 1)
@@ -33,7 +28,7 @@ enum SecretFile {
       count += got
     }
     if count > most {
-      throw BlobError(.unsupported, "\(path): over \(most) bytes are too many for this file")
+      throw BlobError(.unsupported, "\(path): over \(most) bytes are too many for a file with a secret in it")
     }
     return Array(bytes.prefix(count))
   }

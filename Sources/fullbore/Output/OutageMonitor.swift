@@ -148,7 +148,7 @@ final class OutageMonitor: Sendable {
     var outage = Outage(host: host, since: since, text: "")
     if state.failed == nil {
       let sent = counters.large.waitingForAnswer
-      let waited = "since \(clockTime(since)) (\(Quantity.text(now - begin)))"
+      let waited = "since \(LocalTime.text(since, "%H:%M:%S")) (\(Quantity.text(now - begin)))"
       if state.isDiscovering {
         outage.text = "\(host) has not answered yet: waiting \(waited)"
       } else if !state.silent.isEmpty {
@@ -169,7 +169,7 @@ final class OutageMonitor: Sendable {
       outage.text =
         state.isAsked
         ? "\(host) asks to be left alone for a while (\(state.reason))"
-        : "\(host) \(state.isAnswer ? "is not ready" : "does not answer") since \(clockTime(since)) (\(state.reason))"
+        : "\(host) \(state.isAnswer ? "is not ready" : "does not answer") since \(LocalTime.text(since, "%H:%M:%S")) (\(state.reason))"
       if let next = state.next, next > now {
         outage.retry = next - now
         outage.text += ", trying again in \(Quantity.text(next - now))"
@@ -254,11 +254,4 @@ extension UploadError {
     }
     return String(words)
   }
-}
-
-/// Local time of day, such as `14:03:22`.
-private func clockTime(_ seconds: Int64) -> String {
-  var (seconds, parts) = (time_t(seconds), tm())
-  localtime_r(&seconds, &parts)
-  return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
 }

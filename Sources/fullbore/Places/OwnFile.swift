@@ -35,18 +35,14 @@ enum OwnFile {
 
   /// The path without symbolic links; nil: there is no such file.
   private static func target(of path: BytePath) throws(UsageError) -> BytePath? {
-    let absolute = path.absolute()
-    guard let real = absolute.withCString({ realpath($0, nil) }) else {
-      if errno == ENOENT || errno == ENOTDIR { return nil }
-      throw failure(path)
-    }
-    defer { free(real) }
-    return BytePath(cString: real)
+    if let real = path.absolute().resolved() { return real }
+    if errno == ENOENT || errno == ENOTDIR { return nil }
+    throw failure(path)
   }
 
   /// A descriptor of the folder with the file. Throws if another user can put files into it.
   private static func openFolder(of file: BytePath) throws(UsageError) -> Int32 {
-    let folder = BytePath(file.absolute().bytes.dropLast(file.name.bytes.count))
+    let folder = file.absolute().folder
     let descriptor = folder.open(O_RDONLY | O_DIRECTORY)
     if descriptor < 0 { throw failure(folder) }
     var status = stat()

@@ -24,10 +24,8 @@ struct Place: Sendable {
     1...64 ~= text.unicodeScalars.count && text.unicodeScalars.allSatisfy(TOMLReader.isBareKey)
   }
 
-  /// Names that would be mistaken for schemes.
-  static let reserved: Set = [
-    "http", "https", "s3", "gs", "gcs", "file", "sqlite", "put", "tus", "resumable", "dav", "form",
-  ]
+  /// Names that would be mistaken for schemes, or for the prefixes of protocols.
+  static let reserved = Set(["http", "https", "s3", "gs", "file", "sqlite"]).union(KnownProtocols.names)
 
   /// The options with which credentials are given. Those of a place are used together, or not at all.
   static let credentials: Set = Set(
@@ -100,7 +98,7 @@ struct Place: Sendable {
   /// Whether it has credentials. The name of an account is none.
   var hasCredentials: Bool { Self.credentials.contains { $0 != "account" && values[$0] != nil } }
 
-  /// What the place's credentials are, without the secret; nil: it has none.
+  /// The place's credentials in words, without the secret; nil: the place has none.
   var credentials: String? {
     let words = Self.settings.filter { Self.credentials.contains($0.name) }.compactMap { option -> String? in
       guard let values = values[option.name] else { return nil }

@@ -82,7 +82,7 @@ extension ConnectionOptions {
 }
 
 extension PaceOptions {
-  /// What is not given is as the place of the uploads has it.
+  /// These options, completed with those of the place of the uploads.
   func completed(for kept: JournalDestination) throws(UploadError) -> PaceOptions {
     do throws(UsageError) {
       let places = try Places.load()

@@ -13,12 +13,8 @@ final class PlacesFile: Sendable {
   static func open() throws(UsageError) -> PlacesFile {
     let named = try Places.path()
     named.makeFolders()
-    let path =
-      named.withCString { realpath($0, nil) }.map { real in
-        defer { free(real) }
-        return BytePath(cString: real)
-      } ?? named
-    let folder = BytePath(path.bytes.dropLast(path.name.bytes.count))
+    let path = named.resolved() ?? named
+    let folder = path.folder
     let descriptor = folder.withCString { Platform.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else {
       let reason = String(cString: strerror(errno))

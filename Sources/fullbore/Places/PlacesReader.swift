@@ -129,8 +129,7 @@ struct PlacesReader {
         "\(entry.key): it may be a secret, and none is written here: put it into a file, and write "
           + "\(entry.key) = \"@FILE\"")
     }
-    let takesFile = ["header", "form", "proxy"].contains(option.name) && isFile
-    if takesFile { return BytePath([UInt8(ascii: "@")] + path(String(text.dropFirst())).bytes) }
+    if isFile, option.mayNameFile { return BytePath([UInt8(ascii: "@")] + path(String(text.dropFirst())).bytes) }
     return option.namesFile ? path(text) : BytePath(text)
   }
 
@@ -140,7 +139,7 @@ struct PlacesReader {
       return home.appending(BytePath(String(text.dropFirst(2))))
     }
     let path = BytePath(text)
-    return path.isAbsolute ? path : BytePath(file.bytes.dropLast(file.name.bytes.count)).appending(path)
+    return path.isAbsolute ? path : file.folder.appending(path)
   }
 
   private func unknown(_ entry: TOMLDocument.Entry) -> UsageError {

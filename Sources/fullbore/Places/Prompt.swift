@@ -44,7 +44,7 @@ struct CredentialPrompt: Sendable {
 
   init(_ prompt: Prompt, _ place: Place, _ file: BytePath) {
     (self.prompt, self.place) = (prompt, place)
-    folder = BytePath(file.bytes.dropLast(file.name.bytes.count))
+    folder = file.folder
   }
 
   /// The lines for `config.toml`; nil: the user gives none. Files with secrets that were made are added to `made`.

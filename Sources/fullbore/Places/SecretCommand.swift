@@ -70,7 +70,7 @@ struct SecretCommand: Sendable, Hashable {
     return output.bytes
   }
 
-  /// What a command has printed until now, and whether it has ended.
+  /// The output of a command until now, and whether the command has ended.
   private struct Output {
     private let descriptor: Int32
     private let pid: pid_t

@@ -38,7 +38,7 @@ struct TOMLDocument: Sendable, Hashable {
   init(_ text: String) throws(TOMLError) { tables = try TOMLReader.read(text) }
 }
 
-/// What is wrong in a TOML file, and where.
+/// A mistake in a TOML file, and its position.
 struct TOMLError: Error, Sendable, Hashable {
   let position: TOMLDocument.Position
   let message: String

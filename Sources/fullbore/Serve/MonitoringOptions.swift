@@ -48,22 +48,15 @@ struct MonitoringOptions: Sendable {
   private static func check(_ log: BytePath, outside folder: BytePath) throws(UsageError) {
     let whole = log.absolute()
     let parent = BytePath(whole.bytes.prefix(whole.bytes.lastIndex(of: UInt8(ascii: "/"))! + 1))
-    guard let realParent = real(parent) else {
+    guard let realParent = parent.resolved() else {
       throw UsageError("--log \(shown(log)): \(String(cString: strerror(errno)))")
     }
     let inside = folder.bytes.last == UInt8(ascii: "/") ? folder.bytes : folder.bytes + [UInt8(ascii: "/")]
     // The log itself may be a symbolic link.
-    for place in [realParent, real(whole)] {
+    for place in [realParent, whole.resolved()] {
       if let place, (place.bytes + [UInt8(ascii: "/")]).starts(with: inside) {
         throw UsageError("--log \(shown(log)): this is in the served folder, where clients can read it")
       }
     }
-  }
-
-  /// The path without symbolic links; nil, with `errno`: nothing is there.
-  private static func real(_ path: BytePath) -> BytePath? {
-    guard let real = path.withCString({ realpath($0, nil) }) else { return nil }
-    defer { free(real) }
-    return BytePath(cString: real)
   }
 }

@@ -20,12 +20,8 @@ struct ShareOptions: Sendable {
   /// The local time after a period from now on; a day or more with the date.
   private static func clock(after period: Duration) -> String {
     let seconds = Int(clamping: period.components.seconds)
-    var moment = time_t(clamping: Int64(time(nil)).addingClamped(Int64(seconds)))
-    var parts = tm()
-    localtime_r(&moment, &parts)
-    var text = [CChar](repeating: 0, count: 64)
-    _ = strftime(&text, text.count - 1, seconds < 86_400 ? "%H:%M" : "%Y-%m-%d %H:%M", &parts)
-    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    return LocalTime.text(
+      Int64(time(nil)).addingClamped(Int64(seconds)), seconds < 86_400 ? "%H:%M" : "%Y-%m-%d %H:%M")
   }
 
   static let declared: [OptionDeclaration] = [

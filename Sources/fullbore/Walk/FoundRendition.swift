@@ -93,7 +93,7 @@ private struct SidecarReader {
 
   init(_ path: BytePath) {
     let name = GalleryName(path.name)
-    let folder = BytePath(path.bytes.dropLast(name.name.bytes.count))
+    let folder = path.folder
     let ending = String(decoding: name.name.bytes.split(separator: UInt8(ascii: ".")).last ?? [], as: UTF8.self)
     var edits: [(PhotoEdit, BytePath)] = []
     for file in Gallery().sidecars(of: name, { isFile(folder.appending($0)) }) {
@@ -159,7 +159,7 @@ final class RendererLocator: Sendable {
   private static func find() throws(BlobError) -> Renderer {
     #if os(Linux)
       let own = OwnProgram.path
-      let folder = BytePath(own.bytes.dropLast(own.name.bytes.count))
+      let folder = own.folder
       guard let program = Renderer.path(besides: folder) else {
         throw BlobError(.notFound, "fullbore-media, which renders edits, is neither beside fullbore nor in PATH")
       }
@@ -174,8 +174,7 @@ extension PushOptions {
   /// How the edit of a file is sent. Blocks.
   func edit(of item: TreeItem) -> FoundRendition.Finding {
     guard let name = editable(item) else { return .none }
-    let folder = item.relative.bytes.dropLast(item.relative.name.bytes.count)
-    let relative = BytePath(folder + Gallery().renditionName(of: name).bytes)
+    let relative = BytePath(item.relative.folder.bytes + Gallery().renditionName(of: name).bytes)
     return .find(item, as: place(item, named: relative, beside: item.path), editQuality, renderer)
   }
 
@@ -191,7 +190,7 @@ extension PushOptions {
     guard edits == .current || edits == .both else { return nil }
     let name = GalleryName(item.path.name)
     guard !name.isRendered, name.kind == .photo || name.kind == .raw else { return nil }
-    let folder = BytePath(item.path.bytes.dropLast(name.name.bytes.count))
+    let folder = item.path.folder
     guard edited.hasNotes(name.stem, in: folder), !edited.contains(name.stem, in: folder) else { return nil }
     return name
   }

@@ -13,7 +13,7 @@ struct JournalFiles: Sendable, Hashable {
   /// `path` is the journal's absolute path.
   init(_ path: BytePath) {
     name = path.name
-    folder = BytePath(path.bytes.dropLast(name.bytes.count))
+    folder = path.folder
   }
 
   /// Whether a file with this status is the journal or one of SQLite's files, by device and inode.

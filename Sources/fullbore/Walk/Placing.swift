@@ -13,7 +13,7 @@ struct GalleryMetadata: Sendable {
     guard edits != nil || path.contains(component: "DCIM") else { return [:] }
     let name = GalleryName(path.name)
     if name.kind == .other { return [:] }
-    let folder = BytePath(path.bytes.dropLast(name.name.bytes.count))
+    let folder = path.folder
     let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
     let gallery = Gallery(edits ?? .both)
     var facts = gallery.facts(of: name, isThere)
@@ -35,7 +35,7 @@ extension PushOptions {
   func placing(of item: TreeItem) -> Placing {
     if layout == nil && edits == nil { return .at(arrival(of: item.relative)) }
     let name = GalleryName(item.path.name)
-    let folder = BytePath(item.path.bytes.dropLast(name.name.bytes.count))
+    let folder = item.path.folder
     let gallery = Gallery(edits ?? .both)
     let isThere = { (name: BytePath) in isFile(folder.appending(name)) }
     // Only files with a rendered edit are left out for it, and most photos have none.
@@ -77,7 +77,7 @@ extension CameraName {
   /// The camera in the leader's metadata, otherwise that in another file of its group. nil if there is none. Blocks.
   fileprivate init?(ofLeader leader: BytePath) {
     let name = GalleryName(leader.name)
-    let folder = BytePath(leader.bytes.dropLast(name.name.bytes.count))
+    let folder = leader.folder
     let others = Gallery().companions(of: name) { isFile(folder.appending($0)) }.map { folder.appending($0) }
     guard let found = ([leader] + others).lazy.compactMap({ CameraName.read(from: FileSource($0)) }).first else {
       return nil
@@ -93,7 +93,7 @@ extension CaptureDate {
     var date = CaptureDate.read(from: FileSource(leader))
     if date == nil {
       let name = GalleryName(leader.name)
-      let folder = BytePath(leader.bytes.dropLast(name.name.bytes.count))
+      let folder = leader.folder
       let others = Gallery().companions(of: name) { isFile(folder.appending($0)) }
       date = others.lazy.compactMap { CaptureDate.read(from: FileSource(folder.appending($0))) }.first
     }

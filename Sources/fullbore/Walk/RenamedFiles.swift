@@ -42,8 +42,7 @@ final class RenamedFiles: Sendable {
   private func separated() -> [String] {
     let renamed = renamed.withLock { $0 }
     var notices: [String] = []
-    for (folder, files) in Dictionary(grouping: renamed.keys, by: { BytePath($0.bytes.dropLast($0.name.bytes.count)) })
-    {
+    for (folder, files) in Dictionary(grouping: renamed.keys, by: \.folder) {
       guard let names = OpenFolder(folder, "", follow: true) else { continue }
       let groups = Dictionary(grouping: files, by: { GalleryName($0.name).stem })
       while let name = names.nextName() {

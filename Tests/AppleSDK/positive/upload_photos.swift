@@ -83,7 +83,7 @@ final class Uploaders {
 /// From the keychain. nil: this user is not signed in.
 @Sendable nonisolated func token(of account: String) -> String? { nil }
 
-/// What has failed in this launch and in earlier ones.
+/// Uploads that have failed in this launch and in earlier ones.
 func failures(_ journal: Journal) async throws -> [String] {
   try await journal.entries(.failed, limit: -1).map { "\($0.intent.path): \($0.error ?? "")" }
 }
