@@ -106,7 +106,6 @@ final class PeerServer: Sendable {
       let configuration = nginxConfiguration(
         in: run, port, certificate,
         """
-        client_max_body_size 0;
         \(rules)
         location / { root \(folder); dav_methods \(methods); create_full_put_path \(methods == "PUT" ? "on" : "off"); }
         """)
@@ -128,6 +127,7 @@ final class PeerServer: Sendable {
     events {}
     http {
       access_log off;
+      client_max_body_size 0;
       client_body_temp_path \(run)/body;
       fastcgi_temp_path \(run)/f; proxy_temp_path \(run)/p; scgi_temp_path \(run)/s; uwsgi_temp_path \(run)/u;
       server {

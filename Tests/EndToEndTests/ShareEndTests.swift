@@ -56,7 +56,8 @@ extension EndToEnd {
     /// The reader of standard output takes the link, and nothing after it.
     @Test func aReaderThatDoesNotReadHoldsUpNobody() async throws {
       let script = """
-        ( "$0" serve "$1" --share --json --for 12s --listen 127.0.0.1:0; echo $? >"$2/status" ) | {
+        ( "$0" serve "$1" --share --json --for 12s --listen 127.0.0.1:0
+        echo $? >"$2/status.new"; mv "$2/status.new" "$2/status" ) | {
         read -r line; echo "$line" >"$2/link.new"; mv "$2/link.new" "$2/link"
         while [ ! -e "$2/stop" ]; do sleep 0.1; done; }
         """
