@@ -122,7 +122,8 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   func sent(_ count: Int64) {
     exchange.sent(Int(count))
     lock.lock()
-    given += count
+    // The session may have asked for a rest that begins after the end of the body.
+    given = given.addingClamped(count)
     let (given, length) = (given, length)
     lock.unlock()
     progress?(given, length)
