@@ -19,13 +19,19 @@ extension UploadQueue {
     return false
   }
 
-  /// Deletes the uploads that earlier runs could not delete.
-  func deleteLeftovers() async {
+  /// Deletes the uploads that earlier runs could not delete. Ends once the server has not deleted `most` of them, since it may
+  /// be one that does not answer.
+  package func deleteLeftovers(failures most: Int = .max) async {
     guard let ids = try? await journal.leftovers(at: destinationID), !ids.isEmpty,
       let claims = try? await journal.claim(entries: ids)
     else { return }
+    var failures = 0
     for case .resume(let entry) in claims {
-      if Task.isCancelled { journal.released(entry.id) } else { await deleteLeftover(entry) }
+      if Task.isCancelled || failures >= most {
+        journal.released(entry.id)
+      } else if await !deleteLeftover(entry) {
+        failures += 1
+      }
     }
   }
 }

@@ -34,7 +34,7 @@ struct OthersItems {
   /// Waits for a short time, and returns the items that no other process is sending by then: they are finished, or
   /// their process gave them up or died.
   mutating func freed() async throws(UploadError) -> [UploadQueue.Claimed] {
-    do { try await Task.sleep(for: wait) } catch { return [] }  // cancelled
+    do { try await queue.sleep(wait) } catch { return [] }  // cancelled
     let asked = items
     items = []
     let freed = setAside(try await queue.claim(asked))

@@ -36,6 +36,8 @@ public struct UploadQueue: Sendable {
   /// If set, the queue waits for items that another process is sending, until they are stored or that process gives
   /// them up. Called once for each such process. Not for a feed without an end. nil: these items end as `.busy`.
   public var waiting: (@Sendable (_ pid: Int32) -> Void)?
+  /// Sleeps between two looks at items that another process is sending.
+  package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   /// The last uploads of the current run.
   private(set) var recent: RecentUploads
 

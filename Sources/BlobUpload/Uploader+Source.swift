@@ -65,7 +65,7 @@ extension UploadQueue {
     case .doneBefore: return nil
     case nil: throw ended ?? UploadError(.giveUp, .cancelled, "\(item.target.path): interrupted")
     case .busy(let pid):
-      throw UploadError(.retry(after: .seconds(1)), .file, "\(item.target.path): process \(pid) is sending it just now")
+      throw UploadError(busy: item.target.path, pid)
     case .failed(let error): throw error
     }
   }

@@ -63,10 +63,13 @@ final class FakePhotoSystem: PhotoJobSystem {
   let state = Mutex(State())
   let limit: Int
   let listsJobsUnderWay: Bool
+  /// The names of the fields that the system leaves out of the requests that it gives back.
+  let hiddenFields: Set<String>
   let kills = KillSwitch()
 
-  init(limit: Int = 10, listsJobsUnderWay: Bool = true) {
+  init(limit: Int = 10, listsJobsUnderWay: Bool = true, hiddenFields: Set<String> = []) {
     self.limit = limit
+    self.hiddenFields = hiddenFields
     self.listsJobsUnderWay = listsJobsUnderWay
   }
 
@@ -75,7 +78,7 @@ final class FakePhotoSystem: PhotoJobSystem {
   func jobs() throws(PhotoJobError) -> [PhotoJob] {
     try call { state throws(PhotoJobError) in
       state.jobs.filter { self.listsJobsUnderWay || $0.value.state != .underWay }.map { id, job in
-        PhotoJob(id: id, url: job.url, state: job.state) { job.request.headers[$0] }
+        PhotoJob(id: id, url: job.url, state: job.state) { hiddenFields.contains($0) ? nil : job.request.headers[$0] }
       }
     }
   }
@@ -219,6 +222,9 @@ struct KilledLedger: PhotoJobLedger {
 
   func job(at url: String, account: String?) async throws(JournalError) -> JournalJob? {
     try await call { () throws(JournalError) in try await journal.job(at: url, account: account) }
+  }
+  func jobs(at url: String) async throws(JournalError) -> [JournalJob] {
+    try await call { () throws(JournalError) in try await journal.jobs(at: url) }
   }
   func keep(_ job: JournalJob) async throws(JournalError) {
     try await call { () throws(JournalError) in try await journal.keep(job) }

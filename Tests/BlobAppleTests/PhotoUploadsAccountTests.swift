@@ -81,6 +81,35 @@ struct PhotoUploadsAccountTests {
     #expect(try await journal.waitingJobs().count == 4)
   }
 
+  /// Nothing promises that the system gives back all fields of a request.
+  @Test(arguments: [true, false]) func aJobWithoutItsFieldsIsThatOfTheOneAccount(succeeds: Bool) async throws {
+    let fields: Set = ["Fullbore-Photo-Account", "Fullbore-Photo-Version"]
+    let (system, journal) = (FakePhotoSystem(hiddenFields: fields), try await journal())
+    system.add("A", [photo])
+    #expect(await uploads("anna", system, journal).run() == .processing)
+    #expect(await uploads("anna", system, journal).run() == .processing)
+    if !succeeds {
+      system.underWay.forEach { system.fail($0) }
+      #expect(await uploads("anna", system, journal).run() == .processing)
+      #expect(system.state.withLock { $0.retried.first??.headers["Authorization"] } == "Bearer anna")
+    }
+    system.underWay.forEach(system.succeed)
+    #expect(await uploads("anna", system, journal).run() == .completed)
+    #expect(await uploads("anna", system, journal).run() == .completed)
+    #expect(system.state.withLock { $0.made } == 1)
+    #expect(try await journal.job(at: url, account: JournalJob.digest(ofAccount: "anna"))?.done == "1")
+  }
+
+  /// A request with a version and no account was made for no account, by an app that has lost its journal.
+  @Test func aJobOfNoAccountIsNotThatOfAnAccount() async throws {
+    let (system, journal) = (FakePhotoSystem(hiddenFields: ["Fullbore-Photo-Account"]), try await journal())
+    system.add("A", [photo])
+    #expect(await uploads("anna", system, journal).run() == .processing)
+    system.underWay.forEach(system.succeed)
+    _ = await uploads("anna", system, journal).run()
+    #expect(try await journal.job(at: url, account: JournalJob.digest(ofAccount: "anna"))?.done == nil)
+  }
+
   // MARK: Users who sign in and out while the process lives
 
   private func uploads(

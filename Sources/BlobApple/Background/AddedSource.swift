@@ -12,19 +12,21 @@ struct AddedSource: Sendable {
   var version: String?
   /// `TaskLabel.version` of the source when it was added; nil as `version`, and for an upload of an earlier launch.
   var label: String?
-  /// Another version was being sent when it was added.
+  /// Another version was being sent when it was added, or is sent in its place.
   var isAgain = false
 
-  /// The arguments that the journal keeps, so that a later launch can upload the source with them.
-  var addition: JournalAddition { JournalAddition(metadata: metadata, contentType: contentType, version: version) }
+  /// What the journal keeps, so that a later launch of the uploader with this identifier can upload the source with the same
+  /// arguments.
+  func addition(by uploader: String) -> JournalAddition {
+    JournalAddition(metadata: metadata, contentType: contentType, version: version, uploader: uploader)
+  }
 }
 
 extension JournalClaim {
-  /// Whether the journal must keep, or forget, what the upload was added with.
-  func needsAddition(_ metadata: [String: String]) -> Bool {
+  /// Whether the journal must keep what the upload was added with, and by which uploader.
+  var needsAddition: Bool {
     switch self {
-    case .fresh: !metadata.isEmpty
-    case .replaced, .resume, .unsure: true
+    case .fresh, .replaced, .resume, .unsure: true
     case .done, .busy: false
     }
   }

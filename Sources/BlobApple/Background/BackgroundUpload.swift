@@ -30,6 +30,8 @@ public struct BackgroundUpload: Sendable {
   public var sent: Int64 = 0
   /// How far the upload is.
   public var state = State.uploading
+  /// When the upload has ended, in seconds since 1970, in the results of `failures` and `finished`; nil in all others.
+  public var ended: Int64?
 
   init(_ name: BytePath, identity: BytePath, length: Int64? = nil) {
     self.name = name

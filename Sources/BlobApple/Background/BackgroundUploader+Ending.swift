@@ -9,8 +9,9 @@ extension BackgroundUploader {
   /// A source that is added after this call has begun is another upload, and does not wait for the deletion.
   public func cancel(_ name: BytePath) async throws(UploadError) { try await cancel(named: name) }
 
-  /// Ends all uploads to this destination as `cancel` ends one, also those of earlier launches whose sources were not opened,
-  /// and versions that wait for the end of an earlier one.
+  /// Ends all uploads of this uploader as `cancel` ends one, also those of earlier launches whose sources were not opened,
+  /// versions that wait for the end of an earlier one, and what uploads of an `Uploader` to this destination have left. Those
+  /// that an uploader with another identifier has added last go on.
   /// For a user who signs out: call it while the credentials are still valid, since the server does not delete anything without
   /// them. What was uploaded stays, and counts as uploaded.
   public func cancelAll() async throws(UploadError) { try await cancel(named: nil) }
@@ -33,7 +34,9 @@ extension BackgroundUploader {
     let direct = Uploader(destination, transport: service.direct)
     var answers = true
     do {
-      let entries = try await journal.giveUp(at: id) { [self] in isMeant($0) && !board.isActive(key(of: $0)) }
+      let entries = try await journal.giveUp(at: id) { [self] entry, addition in
+        isMeant(entry) && isOwn(addition) && !board.isActive(key(of: entry))
+      }
       let keys = Set(entries.map { key(of: $0) })
       for task in tasks where keys.contains(task.upload) { service.discard(task) }
       for entry in entries {
@@ -49,7 +52,9 @@ extension BackgroundUploader {
 
   /// The version is uploaded after the one that is being sent, also if the app is terminated in between.
   func keepAddition(_ added: AddedSource, _ item: UploadItem) async throws(UploadError) {
-    do { try await journal.keep(added.addition, of: item.intent()) } catch { throw UploadError(journal: error) }
+    do { try await journal.keep(added.addition(by: identifier), of: item.intent()) } catch {
+      throw UploadError(journal: error)
+    }
   }
 
   /// The source was uploaded after another version had been sent, or is not uploaded any more.

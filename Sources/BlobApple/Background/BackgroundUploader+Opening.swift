@@ -1,6 +1,13 @@
 import BlobUpload
 import Blobs
 
+/// An upload in the journal.
+struct EarlierUpload {
+  var entry: JournalEntry
+  /// nil: no uploader of this kind has added it, or not with this version of the app.
+  var addition: JournalAddition?
+}
+
 /// The steps at the launch of a `BackgroundUploader` that must not be repeated.
 struct OpeningSteps {
   /// The pieces that were found in the spool, once it was read.
@@ -36,11 +43,9 @@ extension BackgroundUploader {
     do throws(UploadError) {
       try await connect()
       let id: Int64
-      let entries: [JournalEntry]
       do {
         id = try await journal.destinationID(of: destination, overwrite: settings.overwrite)
-        entries = try await journal.unfinished().filter { $0.destinationID == id && !$0.isLeftover }
-        try await goOn(with: entries, id)
+        try await goOn(id)
       } catch {
         throw UploadError(journal: error)
       }
@@ -74,27 +79,92 @@ extension BackgroundUploader {
     opened.withLock { $0.isConnected = true }
   }
 
-  private func goOn(with entries: [JournalEntry], _ id: Int64) async throws(JournalError) {
+  private func goOn(_ id: Int64) async throws(JournalError) {
     let addedAgain = try await journal.dropAdditionsOfDone().filter { $0.destinationID == id }
-    var known: Set<String> = []
-    for entry in entries + addedAgain {
-      let key = key(of: entry)
-      known.insert(key)
-      guard [.intent, .open, .done].contains(entry.state), var added = try await added(by: entry) else { continue }
-      added.isAgain = added.version != nil && added.version != entry.intent.validator?.version
-      seats.take(1)
-      await start(added, key, id)
-    }
-    // Uploads that the journal no longer has were cancelled, or are done.
+    let uploads = try await (unfinished(at: id) + withAdditions(addedAgain)).filter { isOwn($0.addition) }
+    let sources = sources(of: uploads)
+    // Another uploader of this process may find those of nobody at the same time.
+    let ofNobody = sources.map(\.upload).filter { $0.addition?.uploader == nil }.map(\.entry.id)
+    let lost = try await Set(ofNobody).subtracting(journal.assign(ofNobody, from: nil, to: identifier))
+    let known = Set(uploads.filter { !lost.contains($0.entry.id) }.map { key(of: $0.entry) })
+    await begin(sources.filter { !lost.contains($0.upload.entry.id) }, id)
+    // The others are done, were cancelled, or belong to another uploader.
     for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
     service.registry.dropOthers()
+    deleteLeftovers(id)
+  }
+
+  /// Goes on with the uploads of an earlier uploader that had another identifier, for example one of an earlier version of the app.
+  /// Until this is called they stay in the journal; only `add`, of the same source, goes on with one of them. The requests that
+  /// the system has under that identifier are not known here, so it may send bytes twice.
+  /// - Throws if this process has an uploader with that identifier, or the journal cannot be used.
+  public func adopt(uploadsOf identifier: String) async throws(UploadError) {
+    if identifier == self.identifier { return }
+    if identifiers?.has(identifier) == true {
+      throw UploadError(
+        .giveUp, .destination,
+        "background session \"\(identifier)\": this process has an uploader that goes on with its uploads")
+    }
+    let id = try await destinationID()
+    do {
+      let uploads = try await unfinished(at: id).filter { $0.addition?.uploader == identifier }
+      let ids = try await journal.assign(uploads.map(\.entry.id), from: identifier, to: self.identifier)
+      await begin(sources(of: uploads.filter { ids.contains($0.entry.id) }), id)
+    } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
+  /// Begins uploads of earlier launches: those that have requests at the system first, since others to the same place wait
+  /// for their ends.
+  private func begin(_ sources: [(upload: EarlierUpload, source: AddedSource)], _ id: Int64) async {
+    let running = service.registry.uploads
+    for isRunning in [true, false] {
+      for (upload, source) in sources where running.contains(key(of: upload.entry)) == isRunning {
+        seats.take(1)
+        await start(source, key(of: upload.entry), id)
+      }
+    }
+  }
+
+  /// Deletes at the server what earlier launches could not delete, for example because they were terminated.
+  private func deleteLeftovers(_ id: Int64) {
+    let queue = UploadQueue(Uploader(destination, transport: service.direct), journal: journal, destinationID: id)
+    // Unstructured, because nobody waits for it: the server may not answer. The next launch tries again.
+    Task { await queue.deleteLeftovers(failures: 2) }
+  }
+
+  // MARK: What the journal has
+
+  /// Whether this uploader goes on with the upload, or none does: then it was not added by an uploader of this kind.
+  func isOwn(_ addition: JournalAddition?) -> Bool {
+    guard let uploader = addition?.uploader else { return true }
+    return uploader == identifier
+  }
+
+  /// The uploads that have not ended or have failed, of all uploaders.
+  func unfinished(at id: Int64) async throws(JournalError) -> [EarlierUpload] {
+    try await withAdditions(journal.unfinished(at: [id]).filter { !$0.isLeftover })
+  }
+
+  private func withAdditions(_ entries: [JournalEntry]) async throws(JournalError) -> [EarlierUpload] {
+    let additions = try await journal.additions(of: entries.map(\.id))
+    return entries.map { EarlierUpload(entry: $0, addition: additions[$0.id]) }
+  }
+
+  /// The uploads that go on by themselves, and whose sources can be opened now.
+  private func sources(of uploads: [EarlierUpload]) -> [(upload: EarlierUpload, source: AddedSource)] {
+    uploads.filter { [.intent, .open, .done].contains($0.entry.state) }.compactMap { upload in
+      guard var source = added(upload) else { return nil }
+      source.isAgain = source.version != nil && source.version != upload.entry.intent.validator?.version
+      return (upload, source)
+    }
   }
 
   /// The arguments of an earlier call of `add`, from the journal; nil: `reopening` cannot open the source now.
-  func added(by entry: JournalEntry) async throws(JournalError) -> AddedSource? {
-    let intent = entry.intent
+  func added(_ upload: EarlierUpload) -> AddedSource? {
+    let (intent, addition) = (upload.entry.intent, upload.addition)
     guard let source = reopening(intent.source) else { return nil }
-    let addition = try await journal.addition(of: entry.id)
     var added = AddedSource(
       source: source, identity: intent.source, name: intent.path,
       contentType: addition?.contentType ?? intent.contentType, metadata: addition?.metadata ?? [:])

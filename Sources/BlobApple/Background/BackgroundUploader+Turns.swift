@@ -63,11 +63,15 @@ extension BackgroundUploader {
       uploader.retrying = { [board] error, delay in board.change(key) { $0.state = .waiting(error, delay) } }
       var queue = UploadQueue(uploader, journal: journal, destinationID: id)
       queue.keepsOpen = true
-      // An `Uploader` of this process or another may be sending the same source.
+      // An `Uploader` of this process or another may be sending the same source, and so may another uploader of this kind.
       queue.waiting = { [board, name = added.name] pid in
-        let pause = Duration.seconds(1)
-        let error = UploadError(.retry(after: pause), .file, "\(name): process \(pid) is sending it just now")
-        board.change(key) { $0.state = .waiting(error, pause) }
+        board.change(key) { $0.state = .waiting(UploadError(busy: name, pid), .seconds(1)) }
+      }
+      // The app is not kept awake meanwhile.
+      queue.sleep = { [wakeUp = service.wakeUp] pause in
+        wakeUp.leave()
+        defer { wakeUp.enter() }
+        try await Task.sleep(for: pause)
       }
       return .finished(try await queue.upload(item) { [board] progress in board.follow(key, progress) })
     } catch {
@@ -79,7 +83,11 @@ extension BackgroundUploader {
   private func newestItem(_ added: inout AddedSource, _ key: String) async throws(UploadError) -> UploadItem {
     while true {
       let item = try await item(added)
-      guard let next = board.sends(TaskLabel.version(item.info), key) else { return item }
+      guard let next = board.sends(TaskLabel.version(item.info), key) else {
+        // The journal has the version that was added.
+        if let version = added.version, version != item.info.validator?.version { added.isAgain = true }
+        return item
+      }
       added = next
       added.isAgain = true
     }

@@ -9,8 +9,9 @@ import Synchronization
 /// once the server has answered. What is known of an upload is in the journal. Create one uploader for each session
 /// identifier when the app is launched, also when the system launches it: uploads that earlier processes have left go on
 /// by themselves, their requests that the system still has are not sent again, and the bytes of two versions of a source
-/// are never mixed. A user who ends the app in the app switcher ends its requests; the next launch goes on. In one journal,
-/// create one uploader for each destination and account: two would go on with each other's uploads.
+/// are never mixed. A user who ends the app in the app switcher ends its requests; the next launch goes on. An upload belongs
+/// to the identifier whose uploader has added it last, so an app may have several in one journal, for example one session
+/// that uses mobile data and one that does not.
 ///
 /// The system sends a piece while the app is suspended, but only the app can make the next one, from its source. When the
 /// system wakes it for that, there are about 30 s. If the app is suspended before the piece is made, nothing wakes it again,
@@ -43,6 +44,8 @@ public final class BackgroundUploader: Sendable {
   /// The steps of the opening that have succeeded, and are not repeated.
   let opened = Mutex(OpeningSteps())
   let reopening: @Sendable (BytePath) -> (any BlobSource)?
+  /// The identifiers of which this process has made uploaders; nil: unknown.
+  let identifiers: SessionIdentifiers?
 
   init(
     _ identifier: String, _ destination: UploadDestination, journal: Journal, tasks: any BackgroundTasks,
@@ -55,6 +58,7 @@ public final class BackgroundUploader: Sendable {
     self.journal = journal
     self.settings = settings
     self.reopening = reopening
+    self.identifiers = identifiers
     let wakeUp = WakeUp()
     let spool = PieceSpool(settings.spool, bound: settings.spoolBytes, wakeUp, write: settings.write)
     service = BackgroundService(
@@ -127,11 +131,11 @@ public final class BackgroundUploader: Sendable {
       for claim in try await journal.claim([item.intent()], destination: id, sends: false) {
         if case .busy = claim {
           // Another upload has the entry, for example one of an `Uploader`. A later process uploads this version after it.
-          try await journal.keep(added.addition, of: item.intent())
+          try await journal.keep(added.addition(by: identifier), of: item.intent())
         }
         // The first one is that of this upload, and any other that of what it replaces.
-        if let id = claim.ids.first, claim.needsAddition(added.metadata) {
-          try await journal.keep(added.metadata.isEmpty ? nil : added.addition, of: id)
+        if let id = claim.ids.first, claim.needsAddition {
+          try await journal.keep(added.addition(by: identifier), of: id)
         }
         for id in claim.ids { journal.released(id) }
       }
@@ -211,6 +215,22 @@ public final class BackgroundUploader: Sendable {
     }
   }
 
+  /// Of several sources for one place, the one that was added last is stored last: an upload begins after the ends of those
+  /// that this process has begun before, to the same place.
+  private func waitForEarlier(_ key: String) async {
+    let earlier = board.earlier(than: key)
+    if earlier.isEmpty { return }
+    service.wakeUp.leave()
+    defer { service.wakeUp.enter() }
+    let (stream, continuation) = AsyncStream<Void>.makeStream()
+    // Unstructured, because this upload may be cancelled while the others go on. The stream then ends at once.
+    Task {
+      for task in earlier { await task.value }
+      continuation.finish()
+    }
+    for await _ in stream {}
+  }
+
   private func begin(_ added: AddedSource, _ key: String, _ id: Int64, _ seat: Int?) -> UploadBoard.Beginning {
     board.start(key, added, seat: seat) { added in
       service.wakeUp.enter()
@@ -220,6 +240,7 @@ public final class BackgroundUploader: Sendable {
       if hasPieces { places.take(1) }
       // Unstructured, because uploads go on after `add` has returned; `cancel` ends them.
       return Task {
+        await waitForEarlier(key)
         let hasPlace = if hasPieces { true } else { await places.reserve(1) }
         var added = added
         while true {

@@ -105,7 +105,7 @@ final class PieceTransport: Transport {
   }
 
   private func follow(_ label: TaskLabel) {
-    service.registry.follow(label) { [sent] total in sent(label.start + total) }
+    service.registry.follow(label) { [sent] total in sent(label.start.addingClamped(total)) }
   }
 
   private func has(
@@ -154,7 +154,7 @@ final class PieceTransport: Transport {
       service.forget(label)
       throw error
     }
-    service.registry.add(label) { [sent] total in sent(label.start + total) }
+    service.registry.add(label) { [sent] total in sent(label.start.addingClamped(total)) }
     service.tasks.start(task(label, request, after: delay))
     return try await response(to: label, request, isWhole: isWhole)
   }
@@ -197,7 +197,7 @@ final class PieceTransport: Transport {
         resumptions += 1
         try await checkPiece(label, request)
         hasEnded = false
-        service.registry.add(label) { [sent] total in sent(label.start + total) }
+        service.registry.add(label) { [sent] total in sent(label.start.addingClamped(total)) }
         service.tasks.resume(data, task(label, request, after: .zero))
       case .failed(let error, _):
         if Task.isCancelled { throw cancelled(request) }

@@ -8,6 +8,8 @@ final class SessionIdentifiers: Sendable {
   static let ofProcess = SessionIdentifiers()
   private let used = Mutex<Set<String>>([])
 
+  func has(_ identifier: String) -> Bool { used.withLock { $0.contains(identifier) } }
+
   func use(_ identifier: String) throws(UploadError) {
     if used.withLock({ $0.insert(identifier).inserted }) { return }
     throw UploadError(

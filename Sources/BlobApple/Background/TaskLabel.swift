@@ -13,7 +13,7 @@ package struct TaskLabel: Hashable, Sendable {
     case question = "q"
   }
 
-  /// A digest of the source and the place to which it is sent.
+  /// Digests of the place to which a source is sent, and of that place with the source.
   package var upload: String
   /// A digest of the version of the source.
   package var version: String
@@ -70,7 +70,16 @@ package struct TaskLabel: Hashable, Sendable {
 
   /// Identifies the upload of a source to a place.
   static func upload(of source: BytePath, to target: String, recipient: String?) -> String {
-    digest(source.bytes + [0] + Array(target.utf8) + [0] + Array((recipient ?? "").utf8))
+    let place = Array(target.utf8) + [0] + Array((recipient ?? "").utf8)
+    return String(
+      digest(place).prefix(placeDigits)
+        + digest(source.bytes + [0] + place).prefix(16 - placeDigits))
+  }
+  private static let placeDigits = 8
+
+  /// Whether two uploads go to one place. They may be said to if their places differ, but hardly ever are.
+  static func haveOnePlace(_ upload: String, _ other: String) -> Bool {
+    upload.prefix(placeDigits) == other.prefix(placeDigits)
   }
 
   /// Identifies a version of a source. Without a validator versions cannot be told apart, so each one is new.

@@ -12,20 +12,24 @@ final class TaskRegistry: BackgroundTaskReceiver {
     var waiter: CheckedContinuation<BackgroundTaskEnd?, Never>?
     var progress: (@Sendable (Int64) -> Void)?
   }
-  /// Waits for the end of the tasks that were cancelled and send another version.
+  /// Waits for the end of the tasks that were cancelled and send another version, or another source to the same place.
   private struct CancelledWaiter {
     var upload: String
     var version: String
     var stream: AsyncStream<Void>.Continuation
 
     func waits(for label: TaskLabel) -> Bool {
-      label.kind != .question && label.upload == upload && label.version != version
+      label.kind != .question && TaskLabel.haveOnePlace(label.upload, upload)
+        && (label.upload != upload || label.version != version)
     }
   }
+  /// As many uploads may run in one process.
+  private static let mostCancelled = 1000
+
   private struct State {
     var entries: [String: Entry] = [:]
-    /// Tasks that were cancelled, and that the system has not ended yet.
-    var cancelled: [String: TaskLabel] = [:]
+    /// The last tasks that were cancelled, and that the system has not ended yet. It may never tell the end of one.
+    var cancelled: [TaskLabel] = []
     var cancelledWaiters: [UInt64: CancelledWaiter] = [:]
     var last: UInt64 = 0
     /// Uploads that use the outcomes of their tasks.
@@ -44,7 +48,10 @@ final class TaskRegistry: BackgroundTaskReceiver {
     mutating func remove(_ label: TaskLabel) -> Entry? {
       if mayLearnOfTasks { removed.insert(label.text) }
       let entry = entries.removeValue(forKey: label.text)
-      if let entry, entry.isRunning, entry.end == nil { cancelled[label.text] = label }
+      if let entry, entry.isRunning, entry.end == nil {
+        cancelled.append(label)
+        if cancelled.count > TaskRegistry.mostCancelled { cancelled.removeFirst() }
+      }
       return entry
     }
 
@@ -113,13 +120,13 @@ final class TaskRegistry: BackgroundTaskReceiver {
     state.withLock { $0.entries.values.map(\.label).filter { upload == nil || $0.upload == upload } }
   }
 
-  /// Waits until the system has ended the tasks of other versions of an upload that were cancelled: a server that gets two
-  /// versions at the same time may store the earlier one last. Gives up after `limit`.
+  /// Waits until the system has ended the tasks that were cancelled and send another version of an upload, or another source
+  /// to its place: a server that gets both at the same time may store the earlier one last. Gives up after `limit`.
   func endOfCancelled(_ upload: String, otherThan version: String, within limit: Duration) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
     let waiter = CancelledWaiter(upload: upload, version: version, stream: continuation)
     let number = state.withLock { state -> UInt64? in
-      guard state.cancelled.values.contains(where: waiter.waits) else { return nil }
+      guard state.cancelled.contains(where: waiter.waits) else { return nil }
       state.last += 1
       state.cancelledWaiters[state.last] = waiter
       return state.last
@@ -136,7 +143,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
     state.withLock { state in
       state.cancelledWaiters[number] = nil
       // Nobody waits again for a task that the system does not end.
-      if !Task.isCancelled { state.cancelled = state.cancelled.filter { !waiter.waits(for: $0.value) } }
+      if !Task.isCancelled { state.cancelled.removeAll(where: waiter.waits) }
     }
   }
 
@@ -222,9 +229,10 @@ final class TaskRegistry: BackgroundTaskReceiver {
 
   private func noteEndOfCancelled(_ text: String) {
     let over = state.withLock { state -> [CancelledWaiter] in
-      guard let label = state.cancelled.removeValue(forKey: text) else { return [] }
+      guard let index = state.cancelled.firstIndex(where: { $0.text == text }) else { return [] }
+      let label = state.cancelled.remove(at: index)
       return state.cancelledWaiters.values.filter { waiter in
-        waiter.waits(for: label) && !state.cancelled.values.contains(where: waiter.waits)
+        waiter.waits(for: label) && !state.cancelled.contains(where: waiter.waits)
       }
     }
     for waiter in over { waiter.stream.finish() }

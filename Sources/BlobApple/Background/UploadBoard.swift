@@ -18,6 +18,8 @@ final class UploadBoard: Sendable {
     var pause: Task<Void, Never>?
     /// The last seat that has begun the upload or joined it; 0: an earlier launch has added it.
     var seat = 0
+    /// Counts the uploads in the order in which they have begun.
+    var number = 0
   }
   /// A call of `add` whose upload has not begun.
   fileprivate struct Seat {
@@ -42,6 +44,8 @@ final class UploadBoard: Sendable {
     var listeners: [Listener] = []
     var last = 0
     var seats: [Int: Seat] = [:]
+    /// The number of the upload that has begun last.
+    var begun = 0
   }
   private let state = Mutex(State())
 
@@ -67,13 +71,23 @@ final class UploadBoard: Sendable {
       let upload = BackgroundUpload(added.name, identity: added.identity)
       let seat = max(number ?? 0, last ?? 0)
       if let number { state.seats[number] = nil }
-      state.running[key] = Running(upload: upload, seat: seat)
+      state.begun += 1
+      state.running[key] = Running(upload: upload, seat: seat, number: state.begun)
       state.running[key]?.task = body(added)
       state.tell(key, upload)
       return (.began, state.replaceSeats(key, upTo: seat))
     }
     for reservation in reservations { reservation.cancel() }
     return beginning
+  }
+
+  /// The tasks of the uploads that have begun before this one, to the same place.
+  func earlier(than key: String) -> [Task<Void, Never>] {
+    state.withLock { state in
+      guard let number = state.running[key]?.number else { return [] }
+      return state.running.filter { $0.value.number < number && TaskLabel.haveOnePlace($0.key, key) }
+        .compactMap(\.value.task)
+    }
   }
 
   /// The upload that a call of `add` finds under its key.

@@ -23,7 +23,7 @@ public struct PhotoJob: Sendable, Hashable {
   /// When the picture was taken, in seconds since 1970; nil: the request does not say.
   public let created: Int64?
   /// A digest of the account that the job was made for; nil: the request has none.
-  public let account: String?
+  public internal(set) var account: String?
 
   /// - `field`: returns the value of a field of the job's request; nil: the request has no such field.
   public init(id: String, url: String, state: State, field: (_ name: String) -> String?) {

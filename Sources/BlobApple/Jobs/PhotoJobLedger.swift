@@ -4,6 +4,7 @@ import Blobs
 /// The records of jobs that earlier runs have registered. The journal is the one ledger outside tests.
 protocol PhotoJobLedger: Sendable {
   func job(at url: String, account: String?) async throws(JournalError) -> JournalJob?
+  func jobs(at url: String) async throws(JournalError) -> [JournalJob]
   func keep(_ job: JournalJob) async throws(JournalError)
   func openJobs() async throws(JournalError) -> [JournalJob]
   func refusedJobs() async throws(JournalError) -> [JournalJob]
@@ -32,6 +33,7 @@ actor UnopenedJournal: PhotoJobLedger {
   func job(at url: String, account: String?) async throws(JournalError) -> JournalJob? {
     try await opened().job(at: url, account: account)
   }
+  func jobs(at url: String) async throws(JournalError) -> [JournalJob] { try await opened().jobs(at: url) }
   func keep(_ job: JournalJob) async throws(JournalError) { try await opened().keep(job) }
   func openJobs() async throws(JournalError) -> [JournalJob] { try await opened().openJobs() }
   func refusedJobs() async throws(JournalError) -> [JournalJob] { try await opened().refusedJobs() }

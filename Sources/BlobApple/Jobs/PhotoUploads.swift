@@ -111,7 +111,7 @@ public actor PhotoUploads {
     // The jobs that the system has wait until a user is there.
     guard let session = destination.session() else { return .completed }
     account = session.digest
-    let jobs = try ask { () throws(PhotoJobError) in try system.jobs() }
+    let jobs = try await withAccounts(ask { () throws(PhotoJobError) in try system.jobs() })
     var occupied: [String: Int] = [:]
     // Jobs that are acknowledged make room for those that are retried.
     for job in jobs.sorted(by: { Self.rank($0) < Self.rank($1) }) {
@@ -137,6 +137,18 @@ public actor PhotoUploads {
     let left = try await note { () throws(JournalError) in try await ledger.openJobs() }
     let isDone = isFilled && left.isEmpty && occupied.isEmpty && evidence.unregistered.isEmpty
     return isDone ? .completed : .processing
+  }
+
+  /// The system may give back requests without our fields. If one account only has sent something to a job's URL, the job is that
+  /// account's. A job whose request has its version has all its fields.
+  private func withAccounts(_ jobs: [PhotoJob]) async throws(Interruption) -> [PhotoJob] {
+    var jobs = jobs
+    for index in jobs.indices where jobs[index].account == nil && jobs[index].version == nil {
+      let url = Self.url(jobs[index])
+      let rows = try await note { () throws(JournalError) in try await ledger.jobs(at: url) }
+      if rows.count == 1 { jobs[index].account = rows[0].account }
+    }
+    return jobs
   }
 
   private static func rank(_ job: PhotoJob) -> Int {

@@ -39,11 +39,12 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.uploads.lastID() }
   }
 
-  /// The entries that are done, in the same way.
+  /// The entries that are done, in the same way. `since`: only those that were last changed then or later, in seconds since
+  /// 1970.
   public func finished(
-    after id: Int64 = 0, limit: Int = .max, at destinations: Set<Int64>? = nil
+    after id: Int64 = 0, limit: Int = .max, at destinations: Set<Int64>? = nil, since time: Int64 = 0
   ) throws(JournalError) -> [JournalEntry] {
-    try read { store throws(SQLiteError) in try store.uploads.finished(after: id, limit, destinations) }
+    try read { store throws(SQLiteError) in try store.uploads.finished(after: id, limit, destinations, since: time) }
   }
 
   /// Unclaimed entries of this destination that exist only to be deleted at the server.
@@ -94,53 +95,6 @@ extension Journal {
     ofNamesBeginning prefix: [UInt8], destination: Int64
   ) throws(JournalError) -> SourceHistory {
     try read { store throws(SQLiteError) in try store.uploads.history(ofNamesBeginning: prefix, destination) }
-  }
-}
-
-// What uploads were added with.
-extension Journal {
-  /// What `keep` has stored of an upload; nil: nothing.
-  package func addition(of id: Int64) throws(JournalError) -> JournalAddition? {
-    try read { store throws(SQLiteError) in try store.metadata.addition(of: id) }
-  }
-
-  /// Removes what was stored of uploads that are done. Returns those of which another version was added meanwhile.
-  package func dropAdditionsOfDone() throws(JournalError) -> [JournalEntry] {
-    try read { store throws(SQLiteError) in
-      let ids = try store.uploads.transaction { () throws(SQLiteError) in try store.metadata.dropDone() }
-      var entries: [JournalEntry] = []
-      for id in ids { if let entry = try store.uploads.entry(id: id) { entries.append(entry) } }
-      return entries
-    }
-  }
-
-  /// Stores what an upload was added with, for the process that begins it. nil: nothing is stored any more.
-  package func keep(_ addition: JournalAddition?, of id: Int64) throws(JournalError) {
-    try read { store throws(SQLiteError) in
-      try store.uploads.transaction { () throws(SQLiteError) in try store.metadata.keep(addition, of: id) }
-    }
-  }
-
-  /// The same for the entry of this source and place, if there is one.
-  package func keep(_ addition: JournalAddition, of intent: JournalIntent) throws(JournalError) {
-    try read { store throws(SQLiteError) in
-      try store.uploads.transaction { () throws(SQLiteError) in
-        guard let entry = try store.uploads.entry(intent.key, intent.source) else { return }
-        try store.metadata.keep(addition, of: entry.id)
-      }
-    }
-  }
-
-  /// Removes what the entry of this source and place was added with, unless that is of another version.
-  package func dropAddition(ofVersion version: String, _ intent: JournalIntent) throws(JournalError) {
-    try read { store throws(SQLiteError) in
-      try store.uploads.transaction { () throws(SQLiteError) in
-        guard let entry = try store.uploads.entry(intent.key, intent.source),
-          try store.metadata.addition(of: entry.id)?.version == version
-        else { return }
-        try store.metadata.keep(nil, of: entry.id)
-      }
-    }
   }
 }
 
@@ -206,6 +160,11 @@ extension Journal {
   /// nil: nothing is known of this URL for this account, of which `account` is the digest (`JournalJob.digest(ofAccount:)`).
   public func job(at url: String, account: String? = nil) throws(JournalError) -> JournalJob? {
     try read { store throws(SQLiteError) in try store.jobs.job(JournalJob.key(url, account)) }
+  }
+
+  /// What is known of this URL for all accounts.
+  public func jobs(at url: String) throws(JournalError) -> [JournalJob] {
+    try read { store throws(SQLiteError) in try store.jobs.jobs(at: url) }
   }
 
   /// Stores the job in place of an earlier one with its URL and account. Once this has returned, it survives a SIGKILL.

@@ -78,16 +78,18 @@ public actor Journal {
   /// journal has claimed: remove it once the session was deleted at the server. Of an upload that is done or claimed, a version
   /// that was added meanwhile is not uploaded any more. Returns the entries that were given up.
   package func giveUp(
-    at destination: Int64, where isMeant: @Sendable (JournalEntry) -> Bool
+    at destination: Int64, where isMeant: @Sendable (JournalEntry, JournalAddition?) -> Bool
   ) throws(JournalError) -> [JournalEntry] {
     try write { store, me throws(SQLiteError) in
       for id in try store.metadata.dropDone() {
-        guard let entry = try store.uploads.entry(id: id), entry.destinationID == destination, isMeant(entry) else {
-          continue
-        }
+        guard let entry = try store.uploads.entry(id: id), entry.destinationID == destination,
+          isMeant(entry, try store.metadata.addition(of: id))
+        else { continue }
         try store.metadata.keep(nil, of: id)
       }
-      let entries = try store.uploads.unfinished(after: 0, .max, [destination]).filter(isMeant)
+      var entries: [JournalEntry] = []
+      for entry in try store.uploads.unfinished(after: 0, .max, [destination])
+      where isMeant(entry, try store.metadata.addition(of: entry.id)) { entries.append(entry) }
       for entry in entries where entry.owner != nil { try store.metadata.keep(nil, of: entry.id) }
       return try store.claims.giveUp(entries, as: me)
     }

@@ -266,6 +266,8 @@ import Testing
     #expect(try await app.journal.addition(of: id) != nil)
     // The version after it has no metadata.
     #expect(try await add(PatternSource(length: 7000, seed: 9), [:]) == id)
+    #expect(try await app.journal.addition(of: id)?.metadata == [:])
+    #expect(try await app.journal.dropAdditionsOfDone().isEmpty)
     #expect(try await app.journal.addition(of: id) == nil)
   }
 }

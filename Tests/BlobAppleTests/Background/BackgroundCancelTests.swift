@@ -93,35 +93,54 @@ import Testing
     #expect(try await app.journal.unfinished().isEmpty)
   }
 
-  /// A server that gets two versions at the same time may store the old one last.
-  @Test(arguments: BackgroundProtocol.allCases)
-  func anotherVersionIsSentAfterTheEndOfACancelledRequest(_ uploadProtocol: BackgroundProtocol) async throws {
+  /// A server that gets two versions at the same time may store the old one last. So may one that gets two sources for one place.
+  @Test(arguments: BackgroundProtocol.allCases, ["the same", "another"] as [BytePath])
+  func whatIsAddedNextIsSentAfterTheEndOfACancelledRequest(
+    _ uploadProtocol: BackgroundProtocol, _ identity: BytePath
+  ) async throws {
     let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol, spoolBytes: 400_000) {
       $0.overwrite = true
     }
     let daemon = phone.daemon
     daemon.finishesCancelled = true
-    try await app.add(PatternSource(length: 7000, seed: 1), as: "a.heic")
+    try await app.uploader.add(PatternSource(length: 7000, seed: 1), as: "a.heic", identity: "the same")
     try await eventually { daemon.started.count == 1 }
     try await app.uploader.cancel("a.heic")
     let edit = PatternSource(length: 7000, seed: 2)
     async let end = app.end(of: "a.heic")
-    try await app.add(edit, as: "a.heic")
+    try await app.uploader.add(edit, as: "a.heic", identity: identity)
+    // A file with another name does not wait.
+    try await app.uploader.add(edit, as: "b.heic", identity: "b")
+    try await eventually { daemon.started.count > 1 }
     try await Task.sleep(for: .milliseconds(200))
-    #expect(daemon.started.count == 1)
+    #expect(daemon.started.count == 2)
     daemon.isHeld = false
     let state = await end
     #expect(state.isFinished, "\(String(describing: state))")
     try await eventually { daemon.isIdle }
-    #expect(server.has("a.heic", edit))
+    #expect(server.has("a.heic", edit) && server.has("b.heic", edit))
   }
 
-  /// An app may send one photo in front while its background uploader gets the same one.
+  /// The app was killed before the server had answered, and nothing else is uploaded.
+  @Test func aSessionThatWasNotDeletedIsDeletedByTheNextLaunch() async throws {
+    let mayAnswer = Flag(false)
+    let (server, phone, app, cancelling) = try await phoneThatCancels(all: true, mayAnswer)
+    app.life.kill()
+    cancelling.cancel()
+    mayAnswer.value = true
+    phone.daemon.isHeld = false
+    let next = try await phone.launch()
+    try await eventually { (try? await next.journal.unfinished().isEmpty) == true }
+    #expect(next.uploader.uploads.isEmpty && server.contents(of: "film.mov") == nil)
+  }
+
+  /// An app may send one photo in front while its background uploader gets the same one. What waits for it does not keep the
+  /// app awake.
   @Test func anUploadThatIsSentInFrontIsWaitedFor() async throws {
     let server = try ServedFolder()
     let mayAnswer = Flag(false)
     let direct = FaultyTransport(SocketTransport()) { _, _ in .wait { mayAnswer.value } }
-    let phone = try Phone(server.endpoint, Tus())
+    let phone = try Phone(server.endpoint, Tus()) { $0.handlerLimit = .seconds(600) }
     let app = try await phone.launch()
     let front = Uploader(phone.destination, transport: direct, journal: app.journal)
     let sending = Task { [film] in try await front.upload(film, as: "film.mov") }
@@ -132,6 +151,12 @@ import Testing
       guard case .waiting? = app.uploader.uploads.first?.state else { return false }
       return true
     }
+    guard case .waiting(let error, _)? = app.uploader.uploads.first?.state else { return }
+    #expect(error.message.contains("this app") && !error.message.contains("process"), "\(error.message)")
+    let isCalled = Flag(false)
+    #expect(await app.uploader.handleEvents(identifier: "test") { isCalled.value = true })
+    app.uploader.service.registry.deliveredAll()
+    try await eventually { isCalled.value }
     let entry = try #require(try await app.journal.unfinished().first)
     #expect(try await app.journal.addition(of: entry.id)?.metadata == ["kind": "film"])
     mayAnswer.value = true

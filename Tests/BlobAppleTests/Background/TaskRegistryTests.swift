@@ -54,4 +54,23 @@ import Testing
     registry.ended(label.text, gone)
     #expect(registry.uploads.isEmpty)
   }
+
+  /// A system may never tell the end of a cancelled task, and nobody may wait for it.
+  @Test func theNumberOfCancelledTasksIsBounded() async throws {
+    registry.begin(running: [], pieces: [])
+    registry.settle()
+    let url = try #require(HTTPURL("http://127.0.0.1/film"))
+    for number in 0..<2000 {
+      let label = TaskLabel(
+        upload: TaskLabel.digest("film \(number)"), version: TaskLabel.digest("1"), HTTPRequest("POST", url), body: nil)
+      registry.add(label) { _ in }
+      registry.giveUp(label)
+    }
+    // The first one is not known any more, and the last one is.
+    let (film, other) = (TaskLabel.digest("film 0"), TaskLabel.digest("2"))
+    await registry.endOfCancelled(film, otherThan: other, within: .seconds(600))
+    let clock = ContinuousClock.now
+    await registry.endOfCancelled(TaskLabel.digest("film 1999"), otherThan: other, within: .milliseconds(50))
+    #expect(ContinuousClock.now - clock >= .milliseconds(50))
+  }
 }

@@ -11,6 +11,14 @@ struct JobTable {
     return try select.first { JournalJob(row: $0) }
   }
 
+  /// The jobs at a URL, whatever their accounts. The key of a job is its URL, or begins with it and `#`, after which `$` comes.
+  func jobs(at url: String) throws(SQLiteError) -> [JournalJob] {
+    let select = try database.statement(
+      "SELECT * FROM job WHERE url = ?1 OR url >= ?1 || '#' AND url < ?1 || '$' ORDER BY url")
+    try select.bind(1, url)
+    return try jobs(select)
+  }
+
   func keep(_ job: JournalJob) throws(SQLiteError) {
     try database.transaction { () throws(SQLiteError) in
       let insert = try database.statement(

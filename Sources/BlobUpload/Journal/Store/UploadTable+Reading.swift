@@ -50,14 +50,17 @@ extension UploadTable {
     try database.statement("SELECT ifnull(max(id), 0) FROM upload").first { $0.int(0) } ?? 0
   }
 
-  func finished(after id: Int64, _ limit: Int, _ destinations: Set<Int64>?) throws(SQLiteError) -> [JournalEntry] {
-    try page(
-      database.statement(
-        """
-        SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
-        version, instance, content_type, location, error, session, sent_length FROM upload WHERE state = 2 AND id > ?1
-        AND (?3 IS NULL OR destination IN (SELECT value FROM json_each(?3))) ORDER BY id LIMIT ?2
-        """), after: id, limit, destinations)
+  func finished(
+    after id: Int64, _ limit: Int, _ destinations: Set<Int64>?, since time: Int64
+  ) throws(SQLiteError) -> [JournalEntry] {
+    let select = try database.statement(
+      """
+      SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
+      version, instance, content_type, location, error, session, sent_length FROM upload WHERE state = 2 AND id > ?1
+      AND (?3 IS NULL OR destination IN (SELECT value FROM json_each(?3))) AND updated >= ?4 ORDER BY id LIMIT ?2
+      """)
+    try select.bind(4, time)
+    return try page(select, after: id, limit, destinations)
   }
 
   private func page(

@@ -1,0 +1,69 @@
+import BlobClient
+import BlobTesting
+import BlobUpload
+import Blobs
+import Platform
+import Synchronization
+import Testing
+
+@testable import BlobApple
+
+/// Several sources that are added under one name.
+@Suite(.timeLimit(.minutes(2))) struct BackgroundPlaceTests {
+  /// The photo library takes longer for the first one than for the second.
+  @Test(arguments: BackgroundProtocol.allCases)
+  func theOneThatIsAddedLastIsStoredLast(_ uploadProtocol: BackgroundProtocol) async throws {
+    let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol, spoolBytes: 400_000) {
+      $0.overwrite = true
+    }
+    let sources = (1...3).map { PatternSource(length: 7000, seed: UInt64($0)) }
+    let slow = SlowSource(sources[0])
+    try await app.uploader.add(slow, as: "a.heic", identity: "1")
+    for number in 1...2 {
+      try await app.uploader.add(sources[number], as: "a.heic", identity: BytePath("\(number + 1)"))
+    }
+    try await eventually { slow.calls.load(ordering: .relaxed) == 2 }
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(phone.daemon.started.isEmpty && app.uploader.uploads.count == 3)
+    // What waits for the others does not wait for its own end.
+    try await app.uploader.add(sources[0], as: "b.heic", identity: "1")
+    try await eventually { phone.daemon.started.count == 1 }
+    slow.mayAnswer.value = true
+    try await eventually { phone.daemon.started.count == 2 }
+    phone.daemon.isHeld = false
+    try await eventually { app.uploader.uploads.isEmpty }
+    #expect(server.has("a.heic", sources[2]) && server.has("b.heic", sources[0]))
+  }
+
+  @Test func oneThatWaitsForAnotherCanBeCancelled() async throws {
+    let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let sources = (1...2).map { PatternSource(length: 7000, seed: UInt64($0)) }
+    for number in 0...1 { try await app.uploader.add(sources[number], as: "a.heic", identity: BytePath("\(number)")) }
+    try await eventually { phone.daemon.started.count == 1 }
+    try await app.uploader.cancelAll()
+    #expect(app.uploader.uploads.isEmpty)
+    #expect(try await app.journal.unfinished().isEmpty)
+    phone.daemon.isHeld = false
+    try await eventually { phone.daemon.isIdle }
+    #expect(server.contents(of: "a.heic") == nil)
+  }
+}
+
+/// Its second look at the source takes as long as the test wants.
+private final class SlowSource: BlobSource {
+  let base: PatternSource
+  let calls = Atomic(0)
+  let mayAnswer = Flag(false)
+  init(_ base: PatternSource) { self.base = base }
+
+  var access: BlobAccess { .random }
+  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
+    if calls.add(1, ordering: .relaxed).newValue == 2 {
+      while !mayAnswer.value, !cancel.isCancelled { usleep(1000) }
+    }
+    return try base.info(cancel)
+  }
+  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
+    try base.open(at: offset, cancel)
+  }
+}

@@ -1,0 +1,99 @@
+import BlobSQLite
+import BlobUpload
+import Blobs
+import Testing
+
+extension JournalTests {
+  /// What uploads were added with, and by which background uploader.
+  struct Additions {
+    private let addition = JournalAddition(
+      metadata: ["kind": "photo"], contentType: "image/heic", version: "1", uploader: "wifi")
+
+    private func claim(_ names: [String], in journal: Journal) async throws -> [Int64] {
+      let destination = try await journal.destinationID(
+        JournalDestination(endpoint: "https://nas.example/", protocolName: "tus 1.0"))
+      let claims = try await journal.claim(
+        names.map { name in
+          JournalIntent(
+            source: BytePath(name), target: "https://nas.example/\(name)", path: BytePath(name), length: 7,
+            validator: Validator(version: "1", instance: ""), contentType: "image/png")
+        }, destination: destination)
+      return claims.compactMap { if case .fresh(let id) = $0 { id } else { nil } }
+    }
+
+    @Test func anUploadIsAssignedByItsPresentUploaderOnly() async throws {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      let ids = try await claim(["a", "b", "c"], in: journal)
+      try await journal.keep(addition, of: ids[0])
+      #expect(try await journal.assign(ids, from: nil, to: "mobile") == [ids[1], ids[2]])
+      #expect(try await journal.assign(ids, from: nil, to: "wifi") == [])
+      #expect(try await journal.assign([ids[0], 1000], from: "wifi", to: "mobile") == [ids[0]])
+      // The journal is not closed, as after a kill.
+      let stored = try await folder.open().additions(of: ids + [1000])
+      var expected = addition
+      expected.uploader = "mobile"
+      #expect(stored[ids[0]] == expected && stored.count == 3)
+      #expect(
+        stored[ids[1]] == JournalAddition(metadata: [:], contentType: "image/png", version: nil, uploader: "mobile"))
+      // Of an upload that is done, nothing is kept, unless another version was added meanwhile.
+      for id in ids { journal.done(id, UploadResult(length: 7)) }
+      #expect(try await journal.dropAdditionsOfDone().isEmpty)
+      #expect(try await journal.additions(of: ids).isEmpty)
+    }
+
+    /// Journals of earlier versions have no identifiers.
+    @Test func anAdditionWithoutAnIdentifierIsThatOfNobody() async throws {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      let id = try #require(try await claim(["a"], in: journal).first)
+      try await journal.keep(addition, of: id)
+      await journal.close()
+      let database = try Database(folder.path, withTables: ["metadata"])
+      try database.execute(
+        #"UPDATE metadata SET json = '{"contentType":"image/heic","metadata":{"kind":"photo"},"version":"1"}'"#)
+      let next = try await folder.open()
+      var expected = addition
+      expected.uploader = nil
+      #expect(try await next.addition(of: id) == expected)
+      #expect(try await next.assign([id], from: nil, to: "wifi") == [id])
+      #expect(try await next.addition(of: id) == addition)
+    }
+
+    @Test func whatAnotherUploaderHasAddedIsNotGivenUp() async throws {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      let ids = try await claim(["a", "b"], in: journal)
+      try await journal.keep(addition, of: ids[0])
+      for id in ids { journal.released(id) }
+      let destination = try #require(try await journal.unfinished().first?.destinationID)
+      let givenUp = try await journal.giveUp(at: destination) { $1?.uploader == nil }
+      #expect(givenUp.map(\.id) == [ids[1]])
+      #expect(try await journal.unfinished().map(\.id) == [ids[0]])
+    }
+
+    @Test func whatHasFinishedIsFoundByItsTime() async throws {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      let ids = try await claim(["a", "b"], in: journal)
+      let start = currentSeconds()
+      journal.done(ids[0], UploadResult(length: 7))
+      #expect(try await journal.finished(since: start).map(\.id) == [ids[0]])
+      #expect(try await journal.finished(since: currentSeconds() + 1).isEmpty)
+      #expect(try await journal.finished(at: [1000], since: start).isEmpty)
+    }
+
+    @Test func theJobsOfAURLAreFoundForAllAccounts() async throws {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      let url = "https://nas.example/a"
+      for (other, account) in [(url, nil), (url, "1"), (url, "2"), ("\(url)b", nil), ("\(url)/", "1")]
+        as [(String, String?)]
+      {
+        try await journal.keep(JournalJob(other, account: account, source: "photo"))
+      }
+      #expect(try await journal.jobs(at: url).map(\.account) == [nil, "1", "2"])
+      #expect(try await journal.jobs(at: "https://nas.example/").isEmpty)
+    }
+  }
+}
