@@ -260,7 +260,9 @@ final class Notes: PushReport {
   func failed(_ path: BytePath, _ message: String) { paths.withLock { $0.append(path) } }
   func dropped(_ file: PushedFile) {}
   func leftOut(_ path: BytePath, reason: String) {}
-  func notice(_ text: String) {}
+  private let said = Mutex<[String]>([])
+  var notices: [String] { said.withLock { $0 } }
+  func notice(_ text: String) { said.withLock { $0.append(text) } }
   func ended(_ text: String, _ error: UploadError?) {}
   func summary(_ summary: PushSummary) {}
 }

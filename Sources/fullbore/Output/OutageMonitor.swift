@@ -233,7 +233,7 @@ extension PushCounters {
   fileprivate var isWaiting: Bool { !waitsForOthers.load(ordering: .relaxed) && filesOpen > 0 }
 
   /// Files that were found and are not finished.
-  fileprivate var filesOpen: Int {
+  var filesOpen: Int {
     filesFound.load(ordering: .relaxed) - filesThere - filesFailed.load(ordering: .relaxed)
   }
 }
