@@ -34,6 +34,7 @@ extension EndToEnd {
       #expect(lines[0].hasPrefix(today), "\(all.output)")
       for (words, files) in [
         (["--since", today], 2), (["--since", "1h"], 2), (["--since", tomorrow], 0), (["*.MOV"], 1),
+        (["--before", tomorrow], 2), (["--before", today], 0),
         (["--to", "\(server.url)two/"], 1), (["a.JPG", "--to", "\(server.url)two/"], 0), (["/*/card/*"], 2),
       ] {
         let some = try Command(Tool.fullbore, ["history", "--json"] + words, in: scratch)
@@ -42,10 +43,33 @@ extension EndToEnd {
       }
       let json = try await history("--json", "a.JPG")
       #expect(json.output.contains("{\"event\":\"sent\",\"time\":") && json.output.contains("\"length\":2000"))
-      for words in [["--since", "2026-02-30"], ["--since", "yesterday"], ["--to", "http://nowhere.example/"], ["["]] {
+      for words in [
+        ["--forget"], ["--since", "2026-02-30"], ["--since", "yesterday"], ["--to", "http://nowhere.example/"], ["["],
+      ] {
         let bad = try Command(Tool.fullbore, ["history"] + words, in: scratch)
         #expect(try await bad.wait() == .exited(2), "\(words) \(bad.output)\(bad.errors)")
       }
+    }
+
+    /// The disk of the server was lost. Without that, `push --check` would find it out.
+    @Test func whatIsForgottenIsSentAgain() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      for name in ["a.JPG", "b.JPG"] { try scratch.file("card/\(name)", 2_000) }
+      func push() async throws -> String {
+        let push = try await fullbore("push", scratch.path("card/"), server.url, in: scratch)
+        #expect(push.end == .exited(0), "\(push.command.errors)")
+        return push.command.output
+      }
+      #expect(try await push().contains("2 files sent"))
+      for name in ["a.JPG", "b.JPG"] { try FileManager.default.removeItem(atPath: server.folder.path + "/\(name)") }
+      #expect(try await push().contains("2 done before"))
+      let forgotten = try await history("--forget", "a.JPG", "--to", server.url)
+      #expect(
+        forgotten.end == .exited(0) && forgotten.output.hasSuffix("\n1 file, 1.95 KiB forgotten.\n"),
+        "\(forgotten.output)\(forgotten.errors)")
+      #expect(try await history("--json").output.split(separator: "\n").count == 1)
+      #expect(try await push().contains("1 file sent"))
+      #expect(server.folder.received() == 2_000)
     }
   }
 }

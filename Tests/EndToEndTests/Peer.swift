@@ -25,12 +25,13 @@ enum Peer: String, Sendable {
   case heifPhotographs
   case imagemagick
   case heifConvert = "heif-convert"
+  case tmux
   case cjpeg
 
   /// The path that a test needs to use it; nil if it is not installed.
   var path: String? {
     switch self {
-    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg: Tool.find(rawValue)
+    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg, .tmux: Tool.find(rawValue)
     case .imagemagick: Tool.find("convert-im6") ?? Tool.find("convert-im7")
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
     case .moto: Self.executable(".venv/bin/moto_server")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-// A watch that has nothing to do.
+// A watch that has nothing to do, and what it does with files that have arrived.
 extension EndToEnd.WatchTests {
   /// The watch prints nothing without an event, so that a program that reads its output is not woken.
   @Test func nothingIsSaidWhileNothingHappens() async throws {
@@ -23,5 +23,31 @@ extension EndToEnd.WatchTests {
     let progress = lines[first..<second].filter { $0.contains(#""event":"progress""#) }
     #expect(progress.count <= 4, "\(progress)")
     #expect(try await watch.stop() == .exited(130))
+  }
+
+  /// The program moves what has arrived out of the watched folder.
+  @Test func aProgramIsRunForEachFileThatHasArrived() async throws {
+    let server = try await ServeProcess.start(in: scratch)
+    try scratch.folder("moved")
+    try scratch.file("gallery/a 1.jpg", 20_000)
+    let program = scratch.path("done.sh")
+    let text = "#!/bin/sh\necho \"$#\" >>'\(scratch.path("counts"))'\nmv \"$1\" '\(scratch.path("moved"))/'\n"
+    try text.write(toFile: program, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+    let watch = try await WatchProcess.start(to: server.url, in: scratch, "--on-done", program)
+    try scratch.file("gallery/trip/b.jpg", 30_000)
+    try await watch.until("both were moved") {
+      FileManager.default.fileExists(atPath: scratch.path("moved/a 1.jpg"))
+        && FileManager.default.fileExists(atPath: scratch.path("moved/b.jpg")) ? true : nil
+    }
+    #expect(server.folder.received() == 50_000)
+    #expect(try String(contentsOfFile: scratch.path("counts"), encoding: .utf8) == "1\n1\n")
+    watch.command.kill(SIGTERM)
+    #expect(try await watch.command.wait() == .exited(130), "\(watch.command.errors)")
+    let wrong = try Command(
+      Tool.fullbore, ["watch", "--on-done", scratch.path("missing"), scratch.path("gallery"), server.url], in: scratch
+    )
+    #expect(try await wrong.wait() == .exited(2))
+    #expect(wrong.errors.contains("--on-done"), "\(wrong.errors)")
   }
 }

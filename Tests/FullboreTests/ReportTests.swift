@@ -1,11 +1,11 @@
 import BlobHTTP
 import BlobTesting
-import BlobUpload
 import Blobs
 import Platform
 import Synchronization
 import Testing
 
+@testable import BlobUpload
 @testable import fullbore
 
 @Suite struct ReportTests {
@@ -24,7 +24,8 @@ import Testing
     report.finished(file("a.jpg"), how: .sent(bytes: 1024, resumedFrom: 0))
     report.finished(file("b.jpg"), how: .sent(bytes: 24, resumedFrom: 1000))
     report.finished(file("c.jpg"), how: .doneBefore(.journal))
-    report.failed(file(odd), "409: other bytes are there; give --overwrite")
+    report.failed(
+      file(odd), "409: other bytes are there; give --overwrite", UploadError(.giveUp, .file, "PUT: 409", status: 409))
     report.failed("/src/gone", "No such file or directory")
     report.leftOut("/src/pipe", reason: "a pipe")
     report.notice("the link is slow")
@@ -44,7 +45,7 @@ import Testing
   func open(_ name: BytePath) -> Int32 { scratch.path.appending(name).withCString { creat($0, 0o644) } }
 
   @Test func aPipeGetsALinePerFileAndTheSum() {
-    let (output, errors) = lines { LineReport($0, errors: $1, OutputOptions()) }
+    let (output, errors) = lines { LineReport($0, errors: $1, PushCounters(), OutputOptions()) }
     #expect(
       output == [
         "a.jpg  1.00 KiB", "b.jpg  1.00 KiB  resumed at byte 1000",
@@ -63,7 +64,8 @@ import Testing
     let errors = open("errors")
     let counters = PushCounters()
     let report = LineReport(
-      Console(descriptor: errors, limit: 0), errors: Console(descriptor: errors, limit: 0), OutputOptions())
+      Console(descriptor: errors, limit: 0), errors: Console(descriptor: errors, limit: 0), PushCounters(),
+      OutputOptions())
     let observer = PushObserver(report: report, counters: counters)
     let url = try #require(HTTPURL("http://media.example/in/"))
     let refusals: [(String, UploadError.Side)] = [
@@ -91,7 +93,8 @@ import Testing
   @Test(arguments: [403, 404, 507]) func theRefusalOfTheOnlyFileIsSaidOnce(_ status: Int) throws {
     let errors = open("errors")
     let report = LineReport(
-      Console(descriptor: errors, limit: 0), errors: Console(descriptor: errors, limit: 0), OutputOptions())
+      Console(descriptor: errors, limit: 0), errors: Console(descriptor: errors, limit: 0), PushCounters(),
+      OutputOptions())
     let observer = PushObserver(report: report, counters: PushCounters())
     let url = try #require(HTTPURL("http://media.example/in/"))
     let source = PatternSource(length: 1000)
@@ -115,13 +118,38 @@ import Testing
       "\(summary.text)")
   }
 
+  /// A long upload to a log would otherwise show nothing for hours.
+  @Test(arguments: [false, true]) func aLogGetsTheTotalsNowAndThen(_ isQuiet: Bool) async throws {
+    let errors = open("errors")
+    let counters = PushCounters()
+    let report = LineReport(
+      Console(descriptor: errors, limit: 0), errors: Console(descriptor: errors, limit: 0), counters,
+      OutputOptions(isQuiet: isQuiet), interval: .milliseconds(300))
+    let film = PushedFile(
+      path: "/src/a.mov", relative: "a.mov", length: 100 << 20, progress: UploadProgress(totals: counters.bytes))
+    counters.found(length: film.length)
+    counters.large.began(film)
+    film.progress.advance(by: 25 << 20)
+    func lines() -> [Substring] {
+      String(decoding: scratch.content(of: "errors"), as: UTF8.self).split(separator: "\n")
+    }
+    try await Task.sleep(for: .milliseconds(isQuiet ? 800 : 300))
+    for _ in 0..<100 where lines().isEmpty && !isQuiet { try await Task.sleep(for: .milliseconds(100)) }
+    // Nothing has moved since, so nothing is said.
+    try await Task.sleep(for: .milliseconds(800))
+    report.summary(PushSummary())
+    close(errors)
+    let said = lines().filter { $0.hasPrefix("fullbore: 0 of 1+ files, 25.0 MiB of 100 MiB+, ") }
+    #expect(said.count == (isQuiet ? 0 : 1), "\(lines())")
+  }
+
   @Test func quietSaysOnlyWhatFailed() {
-    let (output, errors) = lines { LineReport($0, errors: $1, OutputOptions(isQuiet: true)) }
+    let (output, errors) = lines { LineReport($0, errors: $1, PushCounters(), OutputOptions(isQuiet: true)) }
     #expect(output == [] && errors.count == 2)
   }
 
   @Test func verboseNamesAlsoWhatNeededNothing() {
-    let (output, _) = lines { LineReport($0, errors: $1, OutputOptions(isVerbose: true)) }
+    let (output, _) = lines { LineReport($0, errors: $1, PushCounters(), OutputOptions(isVerbose: true)) }
     #expect(output.contains("c.jpg  1.00 KiB  done before, not asked"))
     #expect(output.contains("/src/pipe  left out: a pipe"))
   }
@@ -131,10 +159,13 @@ import Testing
     let output = all.filter { !$0.contains("\"event\":\"progress\"") }
     #expect(errors == [])
     #expect(output.count == 12)
-    #expect(output[0] == #"{"event":"start","path":"a.jpg","source":"/src/a.jpg","length":1024,"id":7}"#)
+    let first = #"{"event":"start","path":"a.jpg","source":"/src/a.jpg","length":1024,"id":7,"time":"#
+    #expect(output[0].hasPrefix(first))
     #expect(output[3].contains(#""path":"a�\n","path_bytes":"61ff0a""#))
-    #expect(output[5].hasSuffix(#""how":"sent","sent":24,"resumed_from":1000}"#))
-    #expect(output[8] == #"{"event":"failed","path":"/src/gone","message":"No such file or directory"}"#)
+    #expect(output[5].contains(#","how":"sent","sent":24,"resumed_from":1000,"time":"#))
+    #expect(output[7].contains(#","kind":"file","status":409,"time":"#))
+    let gone = #"{"event":"failed","path":"/src/gone","message":"No such file or directory","kind":"source","time":"#
+    #expect(output[8].hasPrefix(gone))
     #expect(
       output[11].hasPrefix(
         #"{"event":"summary","files_found":4,"bytes_found":4096,"files_sent":2,"bytes_sent":1048,"bytes_acknowledged":1024"#
@@ -142,8 +173,9 @@ import Testing
   }
 
   @Test func aTerminalIsDrawnOverAndKeepsTheFailures() {
-    let (output, _) = lines { output, _ in TerminalReport(output, PushCounters(), OutputOptions()) }
-    #expect(output.contains { $0.hasPrefix("failed: a\u{FFFD}\\n: 409") || $0.hasSuffix("give --overwrite\u{1B}[K") })
+    let (output, _) = lines { output, _ in TerminalReport(output, PushCounters(), OutputOptions(), TerminalStyle()) }
+    #expect(
+      output.contains { $0.contains("failed\u{1B}[0m: a\u{FFFD}\\n: 409") && $0.hasSuffix("give --overwrite\u{1B}[K") })
     #expect(output.contains { $0.hasPrefix("2 files sent") })
     #expect(!output.contains { $0.contains("done before, not asked\u{1B}") && $0.contains("c.jpg") })
   }
@@ -159,15 +191,6 @@ import Testing
   @Test func controlCharactersNeverReachATerminal() {
     #expect(shown("a\u{1B}[2Jb\n\u{9B}\u{202E}") == "a\\x1b[2Jb\\n\\x9b\\x202e")
     #expect(shown("Möwe 😀") == "Möwe 😀")
-  }
-
-  @Test func linesOfTheBoardFitTheTerminal() {
-    let running = file("2024/Küste/漢字漢字漢字漢字漢字漢字.jpg", 10 << 20)
-    for width in [10, 20, 40, 80, 200] {
-      let line = ProgressBoard.line(for: running, width: width)
-      #expect(columns(of: line) <= width, "\(width): \(line)")
-    }
-    #expect(ProgressBoard.line(for: running, width: 80).hasSuffix("  0 % of  10.0 MiB"))
   }
 
   @Test func speedIsThatOfTheLastSeconds() {

@@ -23,7 +23,7 @@ import Testing
   private func program(_ text: String) throws -> UploadCommand {
     let path = scratch.file("program", Array("#!/bin/sh\n\(text)\n".utf8))
     #expect(path.withCString { chmod($0, 0o755) } == 0)
-    return try UploadCommand(path)
+    return try UploadCommand(path, option: "on-upload")
   }
 
   @Test func theProgramGetsThePathAndNothingElse() throws {
@@ -39,13 +39,13 @@ import Testing
     #expect(try program("kill -9 $$").run(on: "/a") == "was ended by signal 9")
     let text = scratch.file("garbage", [0, 1, 2])
     #expect(text.withCString { chmod($0, 0o755) } == 0)
-    #expect(try UploadCommand(text).run(on: "/a")?.hasPrefix("does not start: ") == true)
+    #expect(try UploadCommand(text, option: "on-upload").run(on: "/a")?.hasPrefix("does not start: ") == true)
   }
 
   @Test func filesAreHandledInOrderOneAtATime() async throws {
     let seen = Mutex<[BytePath]>([])
     let running = Mutex((now: 0, most: 0))
-    let queue = FileQueue("it", notice: notices.add) { entry in
+    let queue = FileQueue<ReceivedFile>("it", notice: notices.add) { entry in
       running.withLock { ($0.now, $0.most) = ($0.now + 1, max($0.most, $0.now + 1)) }
       await Task.yield()
       seen.withLock { $0.append(entry.file.path) }
@@ -59,20 +59,20 @@ import Testing
 
   @Test func whatDoesNotFitIntoTheQueueIsCounted() async throws {
     let (gate, open) = AsyncStream.makeStream(of: Void.self)
-    let queue = FileQueue("it", atMost: 3, notice: notices.add) { _ in for await _ in gate { break } }
+    let queue = FileQueue<ReceivedFile>("it", atMost: 3, notice: notices.add) { _ in for await _ in gate { break } }
     for number in 0..<5 { queue.add(try file("\(number)")) }
-    #expect(notices.all == ["3 received files wait for it: further ones are not handed to it until it has caught up"])
+    #expect(notices.all == ["3 files wait for it: further ones are not handed to it until it has caught up"])
     for _ in 0..<3 { open.yield() }
     await queue.finish(within: .seconds(30))
-    #expect(Array(notices.all.dropFirst()) == ["2 received files were not handed to it"])
+    #expect(Array(notices.all.dropFirst()) == ["2 files were not handed to it"])
   }
 
   @Test func whatIsLeftAtTheEndIsTold() async throws {
-    let queue = FileQueue("it", notice: notices.add) { _ in try? await Task.sleep(for: .seconds(60)) }
+    let queue = FileQueue<ReceivedFile>("it", notice: notices.add) { _ in try? await Task.sleep(for: .seconds(60)) }
     for name in ["a", "b"] { queue.add(try file(name)) }
     await queue.finish(within: .milliseconds(50))
     queue.add(try file("c"))
-    #expect(Array(notices.all.prefix(2)) == ["a", "b"].map { "it was not done with '\($0)' when the server ended" })
+    #expect(Array(notices.all.prefix(2)) == ["a", "b"].map { "it was not done with '\($0)' at the end" })
   }
 
   @Test func aNotificationIsSentAgainUntilItIsTaken() async throws {
@@ -87,7 +87,8 @@ import Testing
     }
     let url = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/hook?key=secret"))
     let notifier = UploadNotifier(url, pauses: [.milliseconds(1), .milliseconds(1)])
-    let entry = FileQueue.Entry(file: try file("in/a \"b\"", isSame: true), time: Timestamp(nanoseconds: 0))
+    let entry = FileQueue<ReceivedFile>.Entry(
+      file: try file("in/a \"b\"", isSame: true), time: Timestamp(nanoseconds: 0))
     #expect(await notifier.send(entry) == nil)
     let expected =
       #"POST application/json {"event":"received","path":"in/a \"b\"","length":5,"unchanged":true,"#
@@ -101,7 +102,7 @@ import Testing
       count.withLock { $0 += 1 }
       return HTTPPeer.Reply(404)
     }
-    let entry = FileQueue.Entry(file: try file("a"), time: .now)
+    let entry = FileQueue<ReceivedFile>.Entry(file: try file("a"), time: .now)
     let url = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/hook"))
     #expect(await UploadNotifier(url, pauses: [.milliseconds(1)]).send(entry) == "the answer was 404")
     #expect(count.withLock { $0 } == 1)

@@ -2,25 +2,28 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// Lists what went where and when, from the journal. No server is asked.
+/// Lists what went where and when, from the journal, or removes it from there. No server is asked.
 struct HistoryCommand: Command {
   static let declaration = CommandDeclaration(
     name: "history", synopsis: "history [NAME...]",
     summary: "what was sent where, and when, as the journal has it",
     options: [
       .value("since", "TIME", "only what was sent since then: 7d, 12h, or a day like 2026-11-27"),
+      .value("before", "TIME", "only what was sent before then"),
       .value("to", "DESTINATION", "only what went there or below: a URL as 'status' shows it, or a place like nas:"),
+      .flag("forget", "remove these lines from the journal: the next push asks for these files again, or sends them"),
       .flag("json", "one JSON object a line"),
       journalOption,
     ],
     examples: [
       .init("history --since 7d --to nas:", "what the place 'nas' got in the last week"),
       .init("history IMG_0001.JPG", "where the files of this name went, and when"),
+      .init("history --forget --to nas:", "forget what is at a server whose disk was lost, so that all is sent again"),
     ],
     notes: """
       NAME is a pattern as that of 'push --include', compared with a source's name and its path. The journal has one line for
       each file and destination: when it was last sent in full. It does not know what was deleted or changed at the
-      destination since: 'push --check' asks. Days and times are those of this machine's time zone; those of --json are
+      destination since: 'push --check' asks. --forget deletes no file, here or there. Days and times are those of this machine's time zone; those of --json are
       seconds since 1970. Exit status: 0 the journal was read; 1 it cannot be read; 2 wrong usage.
       """)
 
@@ -28,6 +31,9 @@ struct HistoryCommand: Command {
   let names: [Glob]
   /// Seconds since 1970; nil: from the beginning.
   let since: Int64?
+  /// Seconds since 1970; nil: to the end.
+  let before: Int64?
+  let forgets: Bool
   let isJSON: Bool
   let journal: BytePath
 
@@ -40,12 +46,21 @@ struct HistoryCommand: Command {
     if let bad = names.first(where: { $0.problem != nil }) {
       throw UsageError("'\(shown(bad.pattern))': \(bad.problem ?? "")")
     }
-    let now = Int64(time(nil))
-    since = try arguments.parsed("since", wanted: "a duration like 7d or 12h, or a day like 2026-11-27") { text in
-      Quantity.duration(text).map { now.subtractingClamped($0.components.seconds) } ?? Self.beginning(ofDay: text)
+    since = try Self.time("since", arguments)
+    before = try Self.time("before", arguments)
+    forgets = arguments.flag("forget")
+    if forgets, names.isEmpty, destination == nil, since == nil, before == nil {
+      throw UsageError("--forget: of which files? NAME, --to, --since or --before say it")
     }
     isJSON = arguments.flag("json")
     journal = try journalPath(arguments)
+  }
+
+  private static func time(_ option: String, _ arguments: Arguments) throws(UsageError) -> Int64? {
+    try arguments.parsed(option, wanted: "a duration like 7d or 12h, or a day like 2026-11-27") { text in
+      Quantity.duration(text).map { Int64(Platform.time(nil)).subtractingClamped($0.components.seconds) }
+        ?? beginning(ofDay: text)
+    }
   }
 
   var outputIsResult: Bool { true }
@@ -57,7 +72,7 @@ struct HistoryCommand: Command {
       return .ok
     }
     do throws(JournalError) {
-      let journal = try await Journal(reading: journal)
+      let journal = forgets ? try await Journal(at: journal) : try await Journal(reading: journal)
       let known = try await journal.destinations()
       do throws(UsageError) { try choice.check(isAmong: known) } catch {
         await journal.close()
@@ -66,19 +81,45 @@ struct HistoryCommand: Command {
       var pages = try await JournalPages(journal)
       pages.isDone = true
       var (count, bytes): (Int, Int64) = (0, 0)
-      try await pages.forEach { page in
-        for entry in page where isChosen(entry) {
+      var isBusy = false
+      try await pages.forEach { (page) async throws(JournalError) in
+        var chosen = page.filter(isChosen)
+        if forgets {
+          let forgotten = try await forget(chosen, in: journal)
+          isBusy = isBusy || forgotten.count < chosen.count
+          chosen = forgotten
+        }
+        for entry in chosen {
           Console.output.write((isJSON ? json(entry) : line(entry)) + "\n")
           count += 1
           bytes = bytes.addingClamped(entry.intent.length ?? entry.acknowledged)
         }
       }
-      if !isJSON { Console.output.write("\(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes)).\n") }
+      let done = forgets ? " forgotten" : ""
+      if !isJSON { Console.output.write("\(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes))\(done).\n") }
       await journal.close()
-      return .ok
+      return isBusy ? .failed : .ok
     } catch {
       return refuse(error.message, .failed)
     }
+  }
+
+  /// Removes the entries, except those that another process uses. Returns the removed ones.
+  private func forget(
+    _ entries: [JournalEntry], in journal: Journal
+  ) async throws(JournalError) -> [JournalEntry] {
+    if entries.isEmpty { return [] }
+    var free: [JournalEntry] = []
+    for (entry, claim) in zip(entries, try await journal.claim(entries: entries.map(\.id))) {
+      if case .done = claim {
+        free.append(entry)
+      } else {
+        Console.error.write(
+          "fullbore history: \(shown(entry.intent.source)) is being sent again just now, and is not forgotten\n")
+      }
+    }
+    try await journal.remove(free.map(\.id))
+    return free
   }
 
   private func refuse(_ message: String, _ status: ExitStatus) -> ExitStatus {
@@ -88,6 +129,7 @@ struct HistoryCommand: Command {
 
   private func isChosen(_ entry: JournalEntry) -> Bool {
     if let since, entry.updated < since { return false }
+    if let before, entry.updated >= before { return false }
     let source = entry.intent.source
     if !choice.contains(entry.destination) { return false }
     // A pattern has no slash at its beginning, and a path has one.

@@ -65,10 +65,12 @@ struct JournalPages: Sendable {
   }
 
   /// Calls `take` with each page.
-  func forEach(_ take: ([JournalEntry]) async -> Void) async throws(JournalError) {
+  func forEach(
+    _ take: ([JournalEntry]) async throws(JournalError) -> Void
+  ) async throws(JournalError) {
     var page = try await next(after: nil)
     while !page.isEmpty {
-      await take(page)
+      try await take(page)
       page = try await next(after: page.last)
     }
   }

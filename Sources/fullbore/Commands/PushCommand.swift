@@ -69,10 +69,6 @@ struct PushCommand: Command {
       if case .failure(let error) = answer { try await listing.end(after: error, in: journal) }
       let reached = try answer.get()
       outage.answered()
-      let destination = reached.destination
-      if options.output.isVerbose {
-        report.notice("\(destination.endpoint): speaks \(destination.uploadProtocol.name)")
-      }
       let run = try await PushRun(options, reached, transport, journal, report, counters, outage)
       if options.readsStandardInput, let plan = run.uploader.pipePlan, let most = plan.most {
         // Whole GiB, rounded down.

@@ -66,6 +66,7 @@ struct PushRun: Sendable {
     _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver,
     renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
   ) async -> UploadError? {
+    report.began(at: destination.endpoint.description, speaking: destination.uploadProtocol.name)
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
     queue.check = checks
@@ -177,7 +178,7 @@ final class PushObserver: UploadObserver {
       if item.isRenamed { counters.filesRenamed.add(1, ordering: .relaxed) }
       finish(file, .sent(bytes: (file.length ?? file.progress.acknowledged) - start, resumedFrom: start))
     case .doneBefore(let evidence): finish(file, .doneBefore(evidence))
-    case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here")
+    case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here", nil)
     case .failed(let error) where error.side == .cancelled: report.dropped(file)
     case .failed(let error) where skips && error.isNameTaken:
       counters.skipped(length: file.length)
@@ -186,13 +187,13 @@ final class PushObserver: UploadObserver {
     case .failed(let error) where error.side == .destination:
       // The error ends the push, so it is reported only once.
       if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
-        fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume))
+        fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume), error)
       } else {
         report.dropped(file)
       }
     case .failed(let error):
       if let status = error.status { toldRefusals.withLock { _ = $0.insert(status) } }
-      fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume))
+      fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume), error)
     }
   }
 
@@ -201,9 +202,9 @@ final class PushObserver: UploadObserver {
     report.finished(file, how: how)
   }
 
-  private func fail(_ file: PushedFile, _ message: String) {
+  private func fail(_ file: PushedFile, _ message: String, _ error: UploadError?) {
     counters.failed(length: file.length)
-    report.failed(file, message)
+    report.failed(file, message, error)
   }
 
   func file(_ item: UploadItem, _ progress: UploadProgress) -> PushedFile {

@@ -10,6 +10,7 @@ struct StatusCommand: Command {
     summary: "what the journal knows: done, under way, failed (with the reason)",
     options: [
       .flag("all", "every file, also what is done"),
+      .value("only", "failed|running|interrupted", "only these of the unfinished files"),
       .flag("check", "ask the servers how much they hold of what is unfinished and not under way"),
       .flag("json", "one JSON object a line: destination, file, reading, unread"),
     ] + ConnectionOptions.declared + [journalOption].inGroup(.output),
@@ -27,6 +28,8 @@ struct StatusCommand: Command {
   let choice: DestinationChoice
   let journal: BytePath
   let showsAll: Bool
+  /// Unfinished files of other states are not shown; nil: all are.
+  let only: JournalStatus.Standing?
   let isJSON: Bool
   let isAsking: Bool
   let connection: ConnectionOptions
@@ -38,6 +41,7 @@ struct StatusCommand: Command {
     choice = try DestinationChoice(arguments.operands)
     journal = try journalPath(arguments)
     showsAll = arguments.flag("all")
+    only = try arguments.parsed("only", wanted: "failed, running or interrupted") { JournalStatus.Standing(option: $0) }
     isJSON = arguments.flag("json")
     connection = try ConnectionOptions(arguments)
   }
@@ -62,6 +66,7 @@ struct StatusCommand: Command {
       let sums = try await journal.summary().filter { choice.contains($0.destination) }
       var status = JournalStatus(sums: sums, listings: listings, showsAll: showsAll, now: Int64(time(nil)))
       let pages = try await JournalPages(journal, at: Set(sums.map(\.destinationID)))
+      status.only = only
       try await pages.forEach { page in page.forEach { status.add($0) } }
       status.lost = await LostSource.find(status.named)
       if isAsking {

@@ -54,15 +54,19 @@ struct WatchCommand: Command {
       outage.start()
       defer { outage.stop() }
       let names = options.push.namesMayMeet ? ClaimedNames() : nil
+      let arrived = options.command?.queue(notice: { report.notice($0) }) { (file: PushedFile) in file.path }
+      let summary = DailySummary(report, counters)
+      defer { summary.stop() }
       // Files this process has sent: if the server has accepted some, later rejections may be temporary.
       var known = 0
       while true {
-        let error = await send(feed, journal, listing, names, outage, report, counters)
+        let error = await send(feed, journal, listing, names, outage, arrived, report, counters)
         let sent = counters.filesSent.load(ordering: .relaxed)
         if sent > known { absence = Absence(report) }
         known = sent
         let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
         guard mayPass, !Task.isCancelled, await absence.passes(error, outage) else {
+          await arrived?.finish(within: .seconds(10))
           try await listing.end(after: error, in: journal)
           report.tell(error)
           await journal.close()
@@ -79,8 +83,7 @@ struct WatchCommand: Command {
   /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
   private func send(
     _ feed: WatchFeed, _ journal: Journal, _ listing: BegunListing, _ names: ClaimedNames?, _ outage: OutageMonitor,
-    _ report: any PushReport,
-    _ counters: PushCounters
+    _ arrived: FileQueue<PushedFile>?, _ report: any PushReport, _ counters: PushCounters
   ) async -> UploadError {
     let push = options.push
     do throws(UploadError) {
@@ -93,7 +96,7 @@ struct WatchCommand: Command {
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
       run.replacesGrown = true
-      let observer = WatchObserver(feed, report, counters, options)
+      let observer = WatchObserver(feed, report, counters, options, arrived)
       let items = try PushFeed(
         run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names
       ) { item, error in observer.ended(item, nil, .failed(error)) }

@@ -251,7 +251,7 @@ struct OutputOptions: Sendable, Hashable {
   }
 
   static let declared: [OptionDeclaration] = [
-    .flag("json", "one JSON object a line: start, progress, done, failed, summary"),
+    .flag("json", "one JSON object a line: destination, start, progress, done, failed, summary"),
     .flag("quiet", short: "q", "only failures"),
     .flag("verbose", short: "v", "also every file that needed nothing, and why others are left out"),
   ]

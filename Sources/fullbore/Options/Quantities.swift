@@ -104,6 +104,12 @@ enum Quantity {
     return hours == 0 ? "\(minutes):\(twoDigits(rest))" : "\(hours):\(twoDigits(minutes)):\(twoDigits(rest))"
   }
 
+  /// Formats a duration in whole seconds, rounded up: `1 s`, `12 s`, `3:25`.
+  static func text(whole duration: Duration) -> String {
+    let whole = seconds(duration).rounded(.up)
+    return whole < 60 ? "\(Int64(clamped: max(0, whole))) s" : text(seconds: whole)
+  }
+
   /// Formats an age in one unit: `just now`, `5 min ago`, `3 h ago`, `12 days ago`. A time in the future, after the
   /// clock was set back, counts as now.
   static func age(seconds: Int64) -> String {

@@ -54,10 +54,11 @@ final class Console: Sendable {
 
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
-  /// Columns of the terminal; 80 if they cannot be determined.
-  var width: Int {
+  /// The size of the terminal; 80 columns and 24 rows if it cannot be determined.
+  var size: (columns: Int, rows: Int) {
     var size = winsize()
-    return ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
+    return (Int(size.ws_col), Int(size.ws_row))
   }
 
   private func drain(_ state: inout State) {

@@ -1,7 +1,11 @@
+import BlobHTTP
+import BlobUpload
 import Blobs
+import Platform
 import Synchronization
 
-/// Output for programs: one JSON object per line. `event` is its type; sizes are in bytes and times in seconds.
+/// Output for programs: one JSON object per line, as `docs/push-events.schema.json` describes it. `event` is its type; sizes
+/// are in bytes and times in seconds.
 ///
 /// `path` is the path at the destination. If it is not UTF-8, `path_bytes` contains it in hexadecimal.
 final class JSONReport: PushReport {
@@ -18,10 +22,17 @@ final class JSONReport: PushReport {
     ticker = Ticker {
       let isIdle = counters.isIdle
       if !wasIdle.exchange(isIdle, ordering: .relaxed) || !isIdle {
-        output.write(Self.progress(counters, began.duration(to: .now)) + "\n")
+        output.write(timed(Self.progress(counters, began.duration(to: .now))) + "\n")
       }
       output.flush()
     }
+  }
+
+  func began(at endpoint: String, speaking protocolName: String) {
+    var line = JSONLine("destination")
+    line.add("endpoint", endpoint)
+    line.add("protocol", protocolName)
+    write(line)
   }
 
   func started(_ file: PushedFile) { write(JSONLine("start", file)) }
@@ -41,9 +52,11 @@ final class JSONReport: PushReport {
     write(line)
   }
 
-  func failed(_ file: PushedFile, _ message: String) {
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
     var line = JSONLine("failed", file)
     line.add("message", message)
+    line.add("kind", error?.kind ?? "busy")
+    if let status = error?.status { line.add("status", status) }
     write(line)
   }
 
@@ -51,6 +64,7 @@ final class JSONReport: PushReport {
     var line = JSONLine("failed")
     line.add(path: path)
     line.add("message", message)
+    line.add("kind", "source")
     write(line)
   }
 
@@ -85,9 +99,11 @@ final class JSONReport: PushReport {
     write(line)
   }
 
-  func ended(_ text: String) {
+  func ended(_ text: String, _ error: UploadError?) {
     var line = JSONLine("error")
     line.add("message", text)
+    if let error { line.add("kind", error.kind) }
+    if let status = error?.status { line.add("status", status) }
     write(line)
   }
 
@@ -117,9 +133,9 @@ final class JSONReport: PushReport {
     output.flush()
   }
 
-  private func write(_ line: JSONLine) { output.write(line.text + "\n") }
+  private func write(_ line: JSONLine) { output.write(timed(line) + "\n") }
 
-  private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> String {
+  private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> JSONLine {
     var line = JSONLine("progress")
     line.add("files_found", counters.filesFound.load(ordering: .relaxed))
     line.add("bytes_found", counters.bytesFound.load(ordering: .relaxed))
@@ -129,6 +145,28 @@ final class JSONReport: PushReport {
     line.add("sent", counters.bytes.sent)
     line.add("acknowledged", counters.bytes.acknowledged)
     line.add("seconds", seconds: elapsed)
-    return line.text
+    return line
+  }
+}
+
+/// The text of an event, with the time.
+private func timed(_ line: JSONLine) -> String {
+  var line = line
+  var now = timespec()
+  clock_gettime(CLOCK_REALTIME, &now)
+  line.add("time", seconds: .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec))
+  return line.text
+}
+
+extension UploadError {
+  /// What the error is about, in a word of the JSON output.
+  fileprivate var kind: String {
+    switch side {
+    case .source: "source"
+    case .destination: (cause as? TransportError).map { "\($0.code)" } ?? "destination"
+    case .file: "file"
+    case .journal: "journal"
+    case .cancelled: "cancelled"
+    }
   }
 }

@@ -24,9 +24,9 @@ extension JournalStatus {
     var pages = pages
     try await pages.forEach { page in
       let lost = await LostSource.find(page)
-      for entry in page { put(json(entry, lost[entry.id]).text + "\n") }
+      for entry in page where only == nil || only == Standing(entry) { put(json(entry, lost[entry.id]).text + "\n") }
     }
-    if showsAll {
+    if showsAll, only == nil {
       pages.isDone = true
       try await pages.forEach { page in page.forEach { put(json($0, nil).text + "\n") } }
     }

@@ -10,6 +10,8 @@ struct JournalStatus {
   let showsAll: Bool
   /// Seconds since 1970.
   let now: Int64
+  /// The only state whose unfinished entries are shown; nil: all are.
+  var only: Standing?
   private(set) var groups: [Place: [Standing: Group]] = [:]
   /// The servers' answers by entry ID, with `--check`.
   var answers: [Int64: ServerAnswer] = [:]
@@ -26,11 +28,19 @@ struct JournalStatus {
   }
 
   /// The state of an upload, in the order of the headings.
-  enum Standing: String, CaseIterable {
+  enum Standing: String, CaseIterable, Sendable {
     case failed = "failed"
     /// A process is sending it.
     case running = "under way"
     case interrupted = "interrupted"
+
+    /// The state by the word of an option; nil: there is none.
+    init?(option: String) {
+      guard let found = Self.allCases.first(where: { option == ($0 == .running ? "running" : $0.rawValue) }) else {
+        return nil
+      }
+      self = found
+    }
 
     init(_ entry: JournalEntry) {
       self = [.failed, .refused].contains(entry.state) ? .failed : entry.owner != nil ? .running : .interrupted
@@ -60,6 +70,7 @@ struct JournalStatus {
 
   /// Adds an unfinished entry, the oldest first.
   mutating func add(_ entry: JournalEntry) {
+    if let only, Standing(entry) != only { return }
     var group = groups[Place(entry.destination)]?[Standing(entry)] ?? Group()
     group.count += 1
     group.reached = group.reached.addingClamped(entry.reached)
@@ -91,7 +102,7 @@ struct JournalStatus {
       pages.destinations = Set(sums.filter { Place($0.destination) == place }.map(\.destinationID))
       let (count, bytes) = whatIsDone(at: place)
       if count > 0 { put("  done: \(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes))\n") }
-      if showsAll {
+      if showsAll, only == nil {
         pages.isDone = true
         try await pages.forEach { page in page.forEach { put(line($0)) } }
         pages.isDone = false
@@ -144,7 +155,7 @@ struct JournalStatus {
   private func line(_ entry: JournalEntry) -> String {
     let length = entry.intent.length.map { Quantity.text(bytes: $0) } ?? "unknown length"
     var text = "    \(entry.id)  \(shown(entry.intent.path))  "
-    if entry.state == .done { return text + "\(length), \(age(entry.updated))\n" }
+    if entry.state == .done { return text + "\(length), \(time(entry.updated))\n" }
     switch answers[entry.id] {
     case .holds(let bytes, _): text += "the server holds \(Quantity.text(bytes: bytes)) of \(length)"
     case .gone: text += "the server has dropped it: \(length) go again"
@@ -153,11 +164,11 @@ struct JournalStatus {
       text += "\(isVouched ? "" : "up to ")\(Quantity.text(bytes: entry.reached)) of \(length) "
       text += isVouched && entry.session != nil ? "confirmed" : "sent"
     }
-    text += ", begun \(age(entry.created))"
+    text += ", begun \(time(entry.created))"
     if let owner = entry.owner {
       text += ", process \(owner.pid) is sending it"
     } else {
-      text += ", last touched \(age(entry.updated))"
+      text += ", last touched \(time(entry.updated))"
     }
     if let expires = expires(entry), entry.owner == nil {
       text +=
@@ -198,6 +209,12 @@ struct JournalStatus {
     if lost == resumable.count { return "" }
     return "\n'fullbore resume' goes on with what is not under way; "
       + "'fullbore abort \(resumable.count == 1 ? "\(first)" : "ID")' gives it up.\n"
+  }
+
+  /// The time of day of the last twelve hours, with the day before that; and how long ago it was.
+  private func time(_ time: Int64) -> String {
+    let isRecent = abs(now.subtractingClamped(time)) < 12 * 3600
+    return "\(LocalTime.text(time, isRecent ? "%H:%M" : "%Y-%m-%d %H:%M")) (\(age(time)))"
   }
 
   private func age(_ time: Int64) -> String { Quantity.age(seconds: now.subtractingClamped(time)) }

@@ -26,5 +26,10 @@ final class LargeFiles: Sendable {
     }
   }
 
+  /// Bytes of the files in progress that were handed to connections.
+  var sentBytes: Int64 {
+    files.withLock { $0.values.lazy.map { min($0.progress.sent, $0.length ?? .max) }.clampedSum }
+  }
+
   private func isLarge(_ file: PushedFile) -> Bool { file.length ?? .max > Self.least }
 }

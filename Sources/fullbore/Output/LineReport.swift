@@ -1,17 +1,43 @@
+import BlobUpload
 import Blobs
+import Synchronization
 
-/// Output for a pipe or a log: a line per finished file, failures on standard error, and a summary at the end.
+/// Output for a pipe or a log: a line per finished file and a summary at the end; on standard error failures, and the
+/// totals once a minute while bytes move.
 final class LineReport: PushReport {
   private let output: Console
   private let errors: Console
   private let options: OutputOptions
   private let ticker: Ticker
 
-  init(_ output: Console, errors: Console, _ options: OutputOptions) {
+  /// - `interval`: the time after which the totals are written again.
+  init(
+    _ output: Console, errors: Console, _ counters: PushCounters, _ options: OutputOptions,
+    interval: Duration = .seconds(60)
+  ) {
     self.output = output
     self.errors = errors
     self.options = options
-    ticker = Ticker { output.flush() }
+    let began = ContinuousClock.now
+    let state = Mutex((figures: ProgressFigures(), next: interval, sent: Int64(0)))
+    ticker = Ticker {
+      output.flush()
+      if options.isQuiet { return }
+      let now = began.duration(to: .now)
+      let line = state.withLock { state -> String? in
+        let line = state.figures.line(counters, running: counters.large.sentBytes, at: Quantity.seconds(now))
+        if now < state.next { return nil }
+        state.next = now + interval
+        let sent = counters.bytes.sent
+        defer { state.sent = sent }
+        return sent == state.sent ? nil : line
+      }
+      if let line { errors.write("fullbore: \(line)\n") }
+    }
+  }
+
+  func began(at endpoint: String, speaking protocolName: String) {
+    if options.isVerbose { notice("\(endpoint): speaks \(protocolName)") }
   }
 
   func started(_ file: PushedFile) {}
@@ -20,7 +46,7 @@ final class LineReport: PushReport {
     if !options.isQuiet, let line = finishedLine(file, how, options) { output.write(line + "\n") }
   }
 
-  func failed(_ file: PushedFile, _ message: String) {
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
     errors.write("fullbore: \(shown(file.relative)): \(shown(message))\n")
   }
 
@@ -40,7 +66,7 @@ final class LineReport: PushReport {
 
   func outage(_ outage: Outage) { notice(outage.text) }
 
-  func ended(_ text: String) { errors.write("fullbore: \(shown(text))\n") }
+  func ended(_ text: String, _ error: UploadError?) { errors.write("fullbore: \(shown(text))\n") }
 
   func summary(_ summary: PushSummary) {
     ticker.stop()

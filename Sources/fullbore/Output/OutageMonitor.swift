@@ -24,7 +24,6 @@ final class OutageMonitor: Sendable {
   static let patience = Duration.seconds(2)
   /// The limit without a failed request: the server may be busy with what it has received.
   static let longPatience = Duration.seconds(5)
-  private static let interval = Duration.seconds(20)
 
   private struct State {
     /// When progress was last made, and the sum of `moved` at that time.
@@ -128,7 +127,7 @@ final class OutageMonitor: Sendable {
       let begin = state.failed ?? state.moved
       let isLong = now - begin >= (state.failed == nil ? Self.longPatience : Self.patience)
       guard isLong, state.failed != nil || state.isDiscovering || isWaiting else { return nil }
-      if let told = state.told, now - told < Self.interval { return nil }
+      if let told = state.told, now - told < report.outageInterval { return nil }
       state.told = now
       let isOfSources = state.failed == nil && !state.isDiscovering && silent.waits > 0
       state.silent = isOfSources ? silent.hosts : []
@@ -172,7 +171,7 @@ final class OutageMonitor: Sendable {
         : "\(host) \(state.isAnswer ? "is not ready" : "does not answer") since \(LocalTime.text(since, "%H:%M:%S")) (\(state.reason))"
       if let next = state.next, next > now {
         outage.retry = next - now
-        outage.text += ", trying again in \(Quantity.text(next - now))"
+        outage.text += ", trying again in \(Quantity.text(whole: next - now))"
       } else {
         outage.text += ", trying again"
       }
@@ -224,7 +223,8 @@ final class OutageMonitor: Sendable {
 }
 
 extension PushCounters {
-  fileprivate var filesThere: Int {
+  /// Files that are at the destination, by this run or before it.
+  var filesThere: Int {
     filesSent.load(ordering: .relaxed) + filesAlreadyThere.load(ordering: .relaxed)
       + filesDoneBefore.load(ordering: .relaxed)
   }
@@ -233,7 +233,7 @@ extension PushCounters {
   fileprivate var isWaiting: Bool { !waitsForOthers.load(ordering: .relaxed) && filesOpen > 0 }
 
   /// Files that were found and are not finished.
-  fileprivate var filesOpen: Int {
+  var filesOpen: Int {
     filesFound.load(ordering: .relaxed) - filesThere - filesFailed.load(ordering: .relaxed)
   }
 }

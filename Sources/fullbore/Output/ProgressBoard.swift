@@ -5,24 +5,26 @@ import Synchronization
 /// The progress lines at the bottom of a terminal, which are redrawn periodically.
 final class ProgressBoard: Sendable {
   /// Maximum number of files with their own line; other files are only counted.
-  static let shownFiles = 8
+  private static let shownFiles = 8
 
   private struct State {
     var running: [PushedFile] = []
     /// Messages since the last drawing, which stay on the screen.
     var remarks: [String] = []
-    /// Number of lines drawn last time, which the next drawing overwrites.
-    var drawn = 0
-    var speed = Speed()
+    /// Why nothing moves at the moment; nil while bytes move.
+    var outage: String?
+    var figures = ProgressFigures()
   }
   private let state = Mutex(State())
   private let output: Console
   private let counters: PushCounters
+  private let style: TerminalStyle
   private let began = ContinuousClock.now
 
-  init(_ output: Console, _ counters: PushCounters) {
+  init(_ output: Console, _ counters: PushCounters, _ style: TerminalStyle) {
     self.output = output
     self.counters = counters
+    self.style = style
   }
 
   func add(_ file: PushedFile) { state.withLock { $0.running.append(file) } }
@@ -36,121 +38,67 @@ final class ProgressBoard: Sendable {
 
   func say(_ remark: String) { state.withLock { $0.remarks.append(remark) } }
 
+  /// Shows `text` above the totals until it is replaced; nil removes it.
+  func show(outage text: String?) { state.withLock { $0.outage = text } }
+
   func draw() { draw(ending: nil) }
 
   /// Replaces the board by the pending messages and `line`.
   func end(_ line: String) { draw(ending: line) }
 
   private func draw(ending: String?) {
-    let width = output.width
+    let size = output.size
     let now = Quantity.seconds(began.duration(to: .now))
     let text = state.withLock { state in
-      state.speed.add(counters.bytes.sent, at: now)
-      let lines = ending == nil ? boardLines(state, width: width) : []
-      // Moves up to the first line of the last drawing, rewrites each line and clears its rest, then clears everything
-      // below.
-      var text = state.drawn > 0 ? "\r\u{1B}[\(state.drawn)A" : ""
+      // The cursor stays on the first line of the board. When a terminal is resized and wraps its lines anew, it keeps the
+      // cursor on that line, so that the next drawing finds the begin of the last one.
+      var text = "\r"
       for line in state.remarks { text += line + "\u{1B}[K\n" }
-      for line in lines { text += line + "\u{1B}[K\n" }
-      if let ending { text += ending + "\u{1B}[K\n" }
-      text += "\u{1B}[J"
+      if let ending { return text + ending + "\u{1B}[K\n\u{1B}[J" }
+      let lines = boardLines(&state, size, at: now)
+      // Without automatic wrapping a line takes one row, even if the terminal has become narrower a moment ago.
+      text += "\u{1B}[?7l" + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[?7h\u{1B}[J\u{1B}[\(lines.count)A"
       state.remarks = []
-      state.drawn = lines.count
       return text
     }
     output.write(text)
     output.flush()
   }
 
-  private func boardLines(_ state: State, width: Int) -> [String] {
-    var lines = state.running.prefix(Self.shownFiles).map { Self.line(for: $0, width: width) }
+  private func boardLines(_ state: inout State, _ size: (columns: Int, rows: Int), at now: Double) -> [String] {
+    // What does not fit on the screen could not be drawn over. The last column stays empty, since a terminal that is
+    // widened may join a full line with the next one.
+    let width = max(1, size.columns - 1)
+    let most = max(0, min(Self.shownFiles, size.rows - 4))
+    var lines = state.running.prefix(most).map { Self.line(for: $0, width: width, style) }
+    func add(_ text: String) { lines.append(fitted(text, width)) }
     let rest = state.running.count - lines.count
-    if rest > 0 { lines.append(fitted("  and \(rest) more", width)) }
-    lines.append(fitted(total(state), width))
+    if rest > 0 { add("  and \(Quantity.grouped(rest)) more") }
+    if let outage = state.outage { add(outage) }
+    let running = state.running.lazy.map { min($0.progress.sent, $0.length ?? .max) }.clampedSum
+    add(state.figures.line(counters, running: running, width: width, at: now))
     return lines
   }
 
-  static func line(for file: PushedFile, width: Int) -> String {
+  /// The line for a file in progress: the name, a bar, the percentage and, from 60 columns on, the length. Colors do not
+  /// count as columns.
+  static func line(for file: PushedFile, width: Int, _ style: TerminalStyle) -> String {
     let position = file.progress.sent
-    let figures: String
+    var figures = ""
+    var bar = 0
     if let length = file.length {
-      let share = length == 0 ? 100 : Int(Double(min(position, length)) / Double(length) * 100)
-      figures = "\(padded("\(share)", 3)) % of \(padded(Quantity.text(bytes: length), 9))"
+      figures = padded(ProgressFigures.percentage(position, of: length), 4)
+      if width >= 60 { figures += " of \(padded(Quantity.text(bytes: length), 9))" }
+      bar = width >= 36 ? min(24, width / 4) : 0
     } else {
-      figures = padded(Quantity.text(bytes: position), 18)
+      figures = padded(Quantity.text(bytes: position), 9)
     }
-    let room = max(0, width - figures.count - 3)
+    let room = max(0, width - figures.count - 2 - (bar > 0 ? bar + 2 : 0))
     let name = fitted("  " + shown(file.relative), room)
-    return fitted(name + String(repeating: " ", count: room - columns(of: name)) + "  " + figures, width)
-  }
-
-  private func total(_ state: State) -> String {
-    let found = counters.bytesFound.load(ordering: .relaxed)
-    let isListed = counters.isListed.load(ordering: .relaxed)
-    let running = state.running.lazy.map { min($0.progress.sent, $0.length ?? .max) }.clampedSum
-    let settled = counters.settledBytes.load(ordering: .relaxed).addingClamped(running)
-    let files =
-      counters.filesSent.load(ordering: .relaxed) + counters.filesDoneBefore.load(ordering: .relaxed)
-      + counters.filesAlreadyThere.load(ordering: .relaxed)
-    let filesFound = counters.filesFound.load(ordering: .relaxed)
-    let speed = state.speed.bytesPerSecond
-    var text =
-      "\(Quantity.grouped(files)) of \(Quantity.grouped(filesFound))\(isListed ? "" : "+") files, "
-      + "\(Quantity.text(bytes: settled)) of \(Quantity.text(bytes: found))\(isListed ? "" : "+")"
-    if isListed && found > 0 { text += ", \(Int(Double(min(settled, found)) / Double(found) * 100)) %" }
-    text += ", \(Quantity.text(bytesPerSecond: speed))"
-    if isListed && speed > 0 && found > settled {
-      text += ", \(Quantity.text(seconds: Double(found.subtractingClamped(settled)) / speed)) left"
-    }
-    let failed = counters.filesFailed.load(ordering: .relaxed)
-    return failed > 0 ? text + ", \(Quantity.grouped(failed)) failed" : text
-  }
-}
-
-/// The speed over the last five seconds, computed from samples of a growing sum.
-struct Speed {
-  private var samples: [(time: Double, bytes: Int64)] = []
-  private let window = 5.0
-
-  mutating func add(_ bytes: Int64, at time: Double) {
-    samples.append((time, bytes))
-    while samples.count > 2, time - samples[1].time > window { samples.removeFirst() }
-  }
-
-  var bytesPerSecond: Double {
-    guard let first = samples.first, let last = samples.last, last.time > first.time else { return 0 }
-    return Double(last.bytes.subtractingClamped(first.bytes)) / (last.time - first.time)
-  }
-}
-
-private func padded(_ text: String, _ width: Int) -> String {
-  String(repeating: " ", count: max(0, width - text.count)) + text
-}
-
-/// `text` truncated to `width` columns, with `…` in place of the missing part.
-func fitted(_ text: String, _ width: Int) -> String {
-  if columns(of: text) <= width { return text }
-  var result = ""
-  var used = 0
-  for character in text {
-    let columns = columns(of: String(character))
-    if used + columns > width - 1 { break }
-    result.append(character)
-    used += columns
-  }
-  return width > 0 ? result + "…" : ""
-}
-
-/// Columns of `text` in a terminal: two for wide East Asian characters and emoji, none for combining marks.
-func columns(of text: String) -> Int {
-  text.reduce(0) { sum, character in
-    guard let scalar = character.unicodeScalars.first else { return sum }
-    switch scalar.value {
-    case 0x300...0x36F, 0x200B...0x200F, 0xFE00...0xFE0F: return sum
-    case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60,
-      0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
-      return sum + 2
-    default: return sum + 1
-    }
+    let space = String(repeating: " ", count: max(0, room - columns(of: name)))
+    let text = name + space + "  "
+    guard let length = file.length, bar > 0 else { return fitted(text + figures, width) }
+    let share = length > 0 ? Double(position) / Double(length) : 0
+    return text + style.bar(share, width: bar) + "  " + figures
   }
 }

@@ -5,11 +5,15 @@ import Synchronization
 /// Receives the events of a push and presents them to the user. Thread-safe. Output is buffered; callers block only if
 /// the reader of a pipe stops reading and the buffer is full.
 protocol PushReport: Sendable {
+  /// The destination has responded, and speaks this protocol. `resume` has several, and `watch` finds it out again after
+  /// an outage.
+  func began(at endpoint: String, speaking protocolName: String)
   func started(_ file: PushedFile)
   /// The file is at the destination: it was sent now, or was there before.
   func finished(_ file: PushedFile, how: Finish)
-  /// The file is not at the destination. `message` gives the reason and advice, without the file's name.
-  func failed(_ file: PushedFile, _ message: String)
+  /// The file is not at the destination. `message` gives the reason and advice, without the file's name. `error`: nil if
+  /// another process is sending the file.
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?)
   /// A path that could not become a file to push: it is unreadable, or of a kind that cannot be sent.
   func failed(_ path: BytePath, _ message: String)
   /// The file was in progress when everything was stopped. It is neither finished nor failed.
@@ -19,19 +23,25 @@ protocol PushReport: Sendable {
   func chosen(_ path: BytePath, _ what: String, length: Int64?)
   /// Information that does not concern a single file. Shown unless `--quiet`.
   func notice(_ text: String)
-  /// The destination does not respond, or responds again. Shown unless `--quiet`.
+  /// The destination does not respond, or responds again. Shown unless `--quiet`. While an outage lasts, this is called
+  /// once in `outageInterval`.
   func outage(_ outage: Outage)
-  /// The error that ended the push early. Always shown.
-  func ended(_ text: String)
+  var outageInterval: Duration { get }
+  /// Why the push has ended early or has failed as a whole. Always shown. `error`: nil if no request has failed.
+  func ended(_ text: String, _ error: UploadError?)
   /// The last call: all output is written and flushed when it returns.
   func summary(_ summary: PushSummary)
 }
 
 extension PushReport {
+  func ended(_ text: String) { ended(text, nil) }
+
+  var outageInterval: Duration { .seconds(20) }
+
   func chosen(_ path: BytePath, _ what: String, length: Int64?) { Console.output.write("\(shown(path))  \(what)\n") }
 
   /// Reports the error that ended the push early. An interruption is reported by the summary instead.
-  func tell(_ error: UploadError) { if error.side != .cancelled { ended(error.advised) } }
+  func tell(_ error: UploadError) { if error.side != .cancelled { ended(error.advised, error) } }
 }
 
 /// A file in progress.
@@ -264,5 +274,5 @@ func pushReport(_ options: OutputOptions, _ counters: PushCounters) -> any PushR
   if Console.output.isTerminal && !options.isQuiet && !isDumb {
     return TerminalReport(Console.output, counters, options)
   }
-  return LineReport(Console.output, errors: Console.error, options)
+  return LineReport(Console.output, errors: Console.error, counters, options)
 }

@@ -1,19 +1,30 @@
+import BlobUpload
 import Blobs
 import Synchronization
 
-/// Output for a person: a line per file in progress and one for the total, redrawn ten times a second.
+/// Output for a person: a bar per file in progress, the reason while nothing moves, and a line with the totals, redrawn ten
+/// times a second.
 ///
 /// Failures stay above these lines. Finished files leave a line only with `--verbose`.
 final class TerminalReport: PushReport {
   private let board: ProgressBoard
   private let options: OutputOptions
+  private let style: TerminalStyle
   private let ticker: Ticker
 
-  init(_ output: Console, _ counters: PushCounters, _ options: OutputOptions) {
+  init(
+    _ output: Console, _ counters: PushCounters, _ options: OutputOptions,
+    _ style: TerminalStyle = TerminalStyle { environment($0)?.description }
+  ) {
     self.options = options
-    let board = ProgressBoard(output, counters)
+    self.style = style
+    let board = ProgressBoard(output, counters, style)
     self.board = board
     ticker = Ticker { board.draw() }
+  }
+
+  func began(at endpoint: String, speaking protocolName: String) {
+    if options.isVerbose { board.say("\(shown(endpoint)): speaks \(protocolName)") }
   }
 
   func started(_ file: PushedFile) { board.add(file) }
@@ -22,11 +33,13 @@ final class TerminalReport: PushReport {
     board.remove(file, remark: options.isVerbose ? finishedLine(file, how, options) : nil)
   }
 
-  func failed(_ file: PushedFile, _ message: String) {
-    board.remove(file, remark: "failed: \(shown(file.relative)): \(shown(message))")
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
+    board.remove(file, remark: "\(style.failure("failed")): \(shown(file.relative)): \(shown(message))")
   }
 
-  func failed(_ path: BytePath, _ message: String) { board.say("failed: \(shown(path)): \(shown(message))") }
+  func failed(_ path: BytePath, _ message: String) {
+    board.say("\(style.failure("failed")): \(shown(path)): \(shown(message))")
+  }
 
   func dropped(_ file: PushedFile) { board.remove(file, remark: nil) }
 
@@ -35,8 +48,16 @@ final class TerminalReport: PushReport {
   }
 
   func notice(_ text: String) { board.say(shown(text)) }
-  func outage(_ outage: Outage) { notice(outage.text) }
-  func ended(_ text: String) { notice(text) }
+
+  /// The line of the outage is drawn over, so that the time until the next attempt counts down.
+  var outageInterval: Duration { .milliseconds(500) }
+
+  func outage(_ outage: Outage) {
+    board.show(outage: outage.isOver ? nil : shown(outage.text))
+    if outage.isOver { notice(outage.text) }
+  }
+
+  func ended(_ text: String, _ error: UploadError?) { notice(text) }
 
   func summary(_ summary: PushSummary) {
     ticker.stop()

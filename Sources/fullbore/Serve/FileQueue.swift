@@ -1,12 +1,26 @@
 import BlobServer
 import Synchronization
 
-/// Hands received files to something slow, one after the other and in order. A limited number waits; further ones are
-/// dropped, and the operator is told.
-final class FileQueue: Sendable {
-  /// A file, and when it was received.
+/// A file that was received or sent.
+protocol HandedFile: Sendable {
+  /// Its name in messages.
+  var title: String { get }
+}
+
+extension ReceivedFile: HandedFile {
+  var title: String { shown(path) }
+}
+
+extension PushedFile: HandedFile {
+  var title: String { shown(path) }
+}
+
+/// Hands files to something slow, one after the other and in order. A limited number waits; further ones are dropped, and
+/// the operator is told.
+final class FileQueue<File: HandedFile>: Sendable {
+  /// A file, and when it was added.
   struct Entry: Sendable {
-    let file: ReceivedFile
+    let file: File
     let time: Timestamp
   }
   typealias Handler = @Sendable (Entry) async -> Void
@@ -32,19 +46,19 @@ final class FileQueue: Sendable {
   }
 
   /// Does not wait.
-  func add(_ file: ReceivedFile) {
+  func add(_ file: File) {
     let isFirstDropped = state.withLock { state -> Bool in
       if state.hasEnded || state.entries.count >= most {
         state.dropped += 1
         return state.dropped == 1
       }
       state.entries.append(Entry(file: file, time: .now))
-      // Detached from the request that has sent the file, since that one is answered meanwhile.
+      // Detached from the request or upload of the file, which ends meanwhile.
       if state.task == nil { state.task = Task.detached { await self.run() } }
       return false
     }
     if isFirstDropped {
-      notice("\(most) received files wait for \(name): further ones are not handed to it until it has caught up")
+      notice("\(most) files wait for \(name): further ones are not handed to it until it has caught up")
     }
   }
 
@@ -67,7 +81,7 @@ final class FileQueue: Sendable {
 
   private func tellDropped(_ count: Int) {
     if count > 0 {
-      notice("\(Quantity.plural(count, "received file")) \(count == 1 ? "was" : "were") not handed to \(name)")
+      notice("\(Quantity.plural(count, "file")) \(count == 1 ? "was" : "were") not handed to \(name)")
     }
   }
 
@@ -82,7 +96,7 @@ final class FileQueue: Sendable {
       state.task?.cancel()
       return (state.entries, state.dropped)
     }
-    for entry in left { notice("\(name) was not done with '\(shown(entry.file.path))' when the server ended") }
+    for entry in left { notice("\(name) was not done with '\(entry.file.title)' at the end") }
     tellDropped(dropped)
   }
 }

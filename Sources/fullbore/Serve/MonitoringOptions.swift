@@ -33,7 +33,7 @@ struct MonitoringOptions: Sendable {
           + "address like 127.0.0.1:9100, or none, and let them read /metrics of the server with the token")
     }
     options.metrics = metrics.map { ($0.address, $0.port) }
-    command = if let path = arguments.value("on-upload") { try UploadCommand(path) } else { nil }
+    command = if let path = arguments.value("on-upload") { try UploadCommand(path, option: "on-upload") } else { nil }
     if options.isReadOnly, command != nil || arguments.value("notify") != nil {
       throw UsageError("--on-upload and --notify with --read-only: no file would ever be received")
     }

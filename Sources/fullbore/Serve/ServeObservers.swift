@@ -5,7 +5,7 @@ import Blobs
 final class ServeObservers: Sendable {
   private let report: ServeReport
   private let log: AccessLog?
-  private let queues: [FileQueue]
+  private let queues: [FileQueue<ReceivedFile>]
 
   /// How long the server waits at its end for what it has begun.
   private static let patience = Duration.seconds(10)
@@ -21,17 +21,10 @@ final class ServeObservers: Sendable {
     } else {
       log = nil
     }
-    var queues: [FileQueue] = []
+    var queues: [FileQueue<ReceivedFile>] = []
     let notice = { @Sendable (text: String) in report.notice(text) }
     if let command = options.command {
-      // A pool of its own, because the program may take any time.
-      let pool = BlockingPool("fullbore-hook", threads: 1)
-      queues.append(
-        FileQueue("--on-upload", notice: notice) { entry in
-          let path = folder.appending(entry.file.path)
-          guard let problem = await pool.run({ command.run(on: path) }) else { return }
-          report.notice("\(command.program) \(path): the program \(problem)")
-        })
+      queues.append(command.queue(notice: notice) { folder.appending($0.path) })
     }
     if let url = options.url {
       let notifier = UploadNotifier(url)

@@ -1,20 +1,36 @@
 import Blobs
 import Platform
 
-/// A program that is run for each received file, with the file's absolute path as its only argument. No shell sees the
-/// path, so no name of a file can become a command.
+/// A program that is run for each file that was received or sent, with the file's absolute path as its only argument. No
+/// shell sees the path, so no name of a file can become a command.
 struct UploadCommand: Sendable {
   let program: BytePath
+  private let option: String
 
-  /// Throws if there is no such program, so that this is not noticed with the first file only.
-  init(_ path: BytePath) throws(UsageError) {
+  /// Throws if there is no such program, so that this is not noticed with the first file only. `option`: the name of the
+  /// option that gives it.
+  init(_ path: BytePath, option: String) throws(UsageError) {
     program = path.absolute()
+    self.option = option
     var status = stat()
     guard program.withCString({ stat($0, &status) }) == 0 else {
-      throw UsageError("--on-upload \(shown(path)): \(String(cString: strerror(errno))); wanted the path of a program")
+      throw UsageError("--\(option) \(shown(path)): \(String(cString: strerror(errno))); wanted the path of a program")
     }
     guard status.st_mode & S_IFMT == S_IFREG, program.withCString({ access($0, X_OK) }) == 0 else {
-      throw UsageError("--on-upload \(shown(path)): this is not a program that can be run")
+      throw UsageError("--\(option) \(shown(path)): this is not a program that can be run")
+    }
+  }
+
+  /// Runs the program for each file that is added, for one after the other. A program that fails is reported to `notice`.
+  func queue<File: HandedFile>(
+    notice: @escaping @Sendable (String) -> Void, path: @escaping @Sendable (File) -> BytePath
+  ) -> FileQueue<File> {
+    // A pool of its own, because the program may take any time.
+    let pool = BlockingPool("fullbore-hook", threads: 1)
+    return FileQueue("--\(option)", notice: notice) { entry in
+      let path = path(entry.file)
+      guard let problem = await pool.run({ run(on: path) }) else { return }
+      notice("\(program) \(path): the program \(problem)")
     }
   }
 

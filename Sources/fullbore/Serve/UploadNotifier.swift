@@ -19,7 +19,7 @@ struct UploadNotifier: Sendable {
   }
 
   /// Sends the object, several times if this may help. Returns what went wrong; nil: nothing.
-  func send(_ entry: FileQueue.Entry) async -> String? {
+  func send(_ entry: FileQueue<ReceivedFile>.Entry) async -> String? {
     var line = JSONLine(received: entry.file)
     line.add("time", entry.time.iso)
     let body = BlobSlice(DataSource(line.text))

@@ -16,8 +16,14 @@ final class WatchObserver: UploadObserver {
   private let report: any PushReport
   private let counters: PushCounters
   private let options: WatchOptions
+  private let arrived: FileQueue<PushedFile>?
 
-  init(_ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions) {
+  /// `arrived` gets each file that this watch has sent.
+  init(
+    _ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions,
+    _ arrived: FileQueue<PushedFile>?
+  ) {
+    self.arrived = arrived
     pushed = PushObserver(report: report, counters: counters, skips: options.push.onConflict == .skip)
     self.feed = feed
     self.report = report
@@ -30,7 +36,9 @@ final class WatchObserver: UploadObserver {
   func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
     let file = feed.inbox.end(item)
     switch outcome {
-    case .sent: pushed.ended(item, progress, outcome)
+    case .sent:
+      pushed.ended(item, progress, outcome)
+      arrived?.add(pushed.file(item, progress ?? UploadProgress()))
     case .doneBefore where file?.isFirst == true: pushed.ended(item, progress, outcome)
     case .doneBefore: withdraw(item, progress)
     case .busy:

@@ -8,6 +8,8 @@ struct WatchOptions: Sendable {
   var settle: Duration = .seconds(2)
   /// The interval of complete walks; nil walks again only if events may have been missed.
   var rescan: Duration?
+  /// Run for each file that has arrived.
+  var command: UploadCommand?
 
   init(_ arguments: Arguments) throws(UsageError) {
     let arguments = try arguments.withPlace()
@@ -17,6 +19,7 @@ struct WatchOptions: Sendable {
     rescan = try arguments.parsed("rescan", wanted: wanted) { text in
       Quantity.duration(text).flatMap { $0 >= .seconds(1) ? $0 : nil }
     }
+    command = if let path = arguments.value("on-done") { try UploadCommand(path, option: "on-done") } else { nil }
     guard push.urls.isEmpty, push.databases.isEmpty, !push.readsStandardInput else {
       throw UsageError("only folders are watched")
     }
@@ -46,6 +49,9 @@ struct WatchOptions: Sendable {
       .value(
         "rescan", "DURATION",
         "look at everything again so often, as network drives need; not done when not given"),
+      .value(
+        "on-done", "COMMAND",
+        "a program to run for each file that has arrived, with its path as the argument, without a shell"),
     ] + PushOptions.declared
 
   static let notes = """
@@ -60,7 +66,9 @@ struct WatchOptions: Sendable {
     name says that a program is still making it is left out until it is renamed, and named with
     -v: one that ends in \(UnfinishedName.endings.joined(separator: " ")), begins with ~$, or is
     like rsync's .NAME.XXXXXX ('fullbore push' sends them). A file that has only grown replaces what this journal sent of
-    it; one that changed otherwise needs --overwrite. A destination that is away is tried again.
+    it; one that changed otherwise needs --overwrite. A destination that is away is tried again. Once a day a line says what
+    was sent in the day before. --on-done runs its program for one file after the other, in the order in which they have
+    arrived; it may move or delete the file.
     Exit status: 130 interrupted, which is how a watch ends; 1 the journal cannot be written; 2 wrong usage; 3 the
     destination refuses us from the beginning.
     """

@@ -1,0 +1,103 @@
+import BlobUpload
+import Blobs
+
+/// The totals of a push as one line: files, bytes, percentage, speed and time left.
+struct ProgressFigures {
+  private var speed = Speed()
+  private var remaining = RemainingTime()
+
+  /// Returns the line for now, in the most detailed form that has at most `width` columns. Call it several times a
+  /// second: the speed and the time left are computed from the calls of the last seconds.
+  /// - `running`: bytes of unfinished files that were sent.
+  /// - `time`: seconds since any fixed point.
+  mutating func line(_ counters: PushCounters, running: Int64, width: Int = .max, at time: Double) -> String {
+    speed.add(counters.bytes.sent, at: time)
+    let found = counters.bytesFound.load(ordering: .relaxed)
+    let isListed = counters.isListed.load(ordering: .relaxed)
+    let settled = counters.settledBytes.load(ordering: .relaxed).addingClamped(running)
+    let more = isListed ? "" : "+"
+    let files =
+      "\(Quantity.grouped(counters.filesThere)) of \(Quantity.grouped(counters.filesFound.load(ordering: .relaxed)))\(more) files"
+    let bytes = "\(Quantity.text(bytes: settled)) of \(Quantity.text(bytes: found))\(more)"
+    let share = isListed && found > 0 ? Self.percentage(settled, of: found) : nil
+    let rate = Quantity.text(bytesPerSecond: speed.bytesPerSecond)
+    var left: String?
+    let time = remaining.update(found.subtractingClamped(settled), bytesPerSecond: speed.steady, at: time)
+    // Without a rest to send, the servers' answers are awaited.
+    if let time, found > settled { left = (isListed ? "" : "at least ") + Self.text(left: time) + " left" }
+    let count = counters.filesFailed.load(ordering: .relaxed)
+    let failed = count > 0 ? "\(Quantity.grouped(count)) failed" : nil
+
+    let forms = [
+      [files, bytes, share, rate, left, failed], [files, share, rate, left, failed],
+      [share ?? bytes, rate, left, failed],
+      [share ?? bytes, left, failed],
+    ].map { $0.compactMap { $0 }.joined(separator: ", ") }
+    return forms.first { columns(of: $0) <= width } ?? fitted(forms[forms.count - 1], width)
+  }
+
+  /// Below 100, because the last byte counts only when the server has confirmed it. A finished file is not shown.
+  static func percentage(_ bytes: Int64, of whole: Int64) -> String {
+    whole <= 0 ? "0 %" : "\(min(99, Int(Double(max(0, min(bytes, whole))) / Double(whole) * 100))) %"
+  }
+
+  /// Formats a time left roughly, so that it does not change with each drawing: `7 s`, `35 s`, `4 min`, `2 h 5 min`.
+  static func text(left seconds: Double) -> String {
+    let whole = Int64(clamped: seconds.rounded(.up))
+    if whole <= 10 { return "\(max(1, whole)) s" }
+    if whole <= 90 { return "\((whole + 4) / 5 * 5) s" }
+    let minutes = (whole + 30) / 60
+    if minutes < 90 { return "\(minutes) min" }
+    let fives = (minutes + 2) / 5 * 5
+    return "\(fives / 60) h" + (fives % 60 > 0 ? " \(fives % 60) min" : "")
+  }
+}
+
+/// The speed over the last five seconds, computed from samples of a growing sum.
+struct Speed {
+  private var samples: [(time: Double, bytes: Int64)] = []
+  private let window = 5.0
+
+  mutating func add(_ bytes: Int64, at time: Double) {
+    samples.append((time, bytes))
+    while samples.count > 2, time - samples[1].time > window { samples.removeFirst() }
+  }
+
+  var bytesPerSecond: Double {
+    guard let first = samples.first, let last = samples.last, last.time > first.time else { return 0 }
+    return Double(last.bytes.subtractingClamped(first.bytes)) / (last.time - first.time)
+  }
+
+  /// The same, but 0 in the first two seconds, which say little.
+  var steady: Double {
+    guard let first = samples.first, let last = samples.last, last.time - first.time >= 2 else { return 0 }
+    return bytesPerSecond
+  }
+}
+
+/// The time left. It counts down, and approaches the estimate by the current speed slowly.
+struct RemainingTime {
+  private var shown: Double?
+  private var updated = 0.0
+  /// In this many seconds, half of a difference from the estimate is made up for.
+  private static let pace = 10.0
+
+  /// Returns the seconds left; nil while nothing moves.
+  mutating func update(_ bytes: Int64, bytesPerSecond: Double, at time: Double) -> Double? {
+    guard bytesPerSecond >= 1 else {
+      shown = nil
+      return nil
+    }
+    let estimate = Double(max(0, bytes)) / bytesPerSecond
+    let passed = max(0, time - updated)
+    updated = time
+    guard let before = shown else {
+      shown = estimate
+      return estimate
+    }
+    let counted = max(0, before - passed)
+    let result = counted + (estimate - counted) * (passed / (passed + Self.pace))
+    shown = result
+    return result
+  }
+}

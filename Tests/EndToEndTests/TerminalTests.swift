@@ -1,0 +1,123 @@
+import Foundation
+import Testing
+
+extension EndToEnd {
+  /// What a push draws on a real terminal, which tmux emulates.
+  @Suite(.serialized) struct TerminalTests {
+    let scratch = try! Scratch()
+
+    /// A push in a terminal of its own.
+    final class Terminal {
+      private let scratch: Scratch
+      private let program: String
+      private let socket: String
+
+      init(_ arguments: [String], width: Int, environment: [String: String] = [:], in scratch: Scratch) async throws {
+        self.scratch = scratch
+        program = try #require(Peer.tmux.path, Peer.tmux.reason)
+        // The path of a socket has at most 107 bytes.
+        socket = "/tmp/fullbore-\(UInt32.random(in: 0...UInt32.max))"
+        let quoted = ([Tool.fullbore] + arguments).map { "'\($0)'" }.joined(separator: " ")
+        // The screen is full, as it usually is. Of one with empty rows, tmux moves the first ones into its history when
+        // lines are wrapped anew.
+        let shell = "seq 100 130; \(quoted); echo \"ended $?\"; sleep 600"
+        try await tmux(
+          ["-u", "-f", "/dev/null", "new-session", "-d", "-s", "a", "-x", "\(width)", "-y", "24", shell],
+          environment.merging(["LC_ALL": "C.UTF-8", "TERM": "xterm-256color"]) { given, _ in given })
+      }
+
+      @discardableResult
+      private func tmux(_ arguments: [String], _ environment: [String: String] = [:]) async throws -> String {
+        let command = try Command(program, ["-S", socket] + arguments, in: scratch, environment: environment)
+        let end = try await command.wait()
+        guard end == .exited(0) else { throw Command.Failure("tmux \(arguments): \(end) \(command.errors)") }
+        return command.output
+      }
+
+      func resize(_ width: Int) async throws {
+        try await tmux(["resize-window", "-t", "a", "-x", "\(width)", "-y", "24"])
+      }
+
+      /// The lines on the screen and above it that came after those that filled it.
+      func lines(withColors: Bool = false) async throws -> [String] {
+        let text = try await tmux(["capture-pane", "-p", "-S", "-", "-t", "a"] + (withColors ? ["-e"] : []))
+        return text.split(separator: "\n").map(String.init).filter { Int($0) == nil }
+      }
+
+      /// Returns the lines once `isReady` holds for them.
+      func lines(
+        _ what: String, _ isReady: ([String]) -> Bool
+      ) async throws -> [String] {
+        var last: [String] = []
+        for _ in 0..<600 {
+          last = try await lines()
+          if isReady(last) { return last }
+          try await Task.sleep(for: .milliseconds(100))
+        }
+        throw Command.Failure("\(what): \(last.joined(separator: "\n"))")
+      }
+
+      func end() async throws { try await tmux(["kill-server"]) }
+    }
+
+    private func gallery() throws -> String {
+      for name in ["film-one", "film-two"] { try scratch.file("gallery/\(name).mov", 12 << 20) }
+      for number in 0..<5 { try scratch.file("gallery/\(number).jpg", 100_000) }
+      return scratch.path("gallery/")
+    }
+
+    @Test(.needs(.tmux), arguments: [false, true]) func barsFollowTheSizeOfTheTerminal(_ noColor: Bool) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let terminal = try await Terminal(
+        ["push", try gallery(), server.url, "--bwlimit", "3M"], width: 80,
+        environment: noColor ? ["NO_COLOR": "1"] : [:], in: scratch)
+      func isBar(_ line: String) -> Bool { line.contains("film-") && line.contains("━") }
+      func isTotal(_ line: String) -> Bool { line.contains(" %, ") && line.contains(" left") }
+      let wide = try await terminal.lines("bars of both films") {
+        $0.count(where: isBar) == 2 && $0.contains(where: isTotal)
+      }
+      #expect(wide.count == 3 && wide.allSatisfy { $0.count < 80 }, "\(wide)")
+      #expect(wide[0].contains(" % of  12.0 MiB"), "\(wide)")
+      let colored = try await terminal.lines(withColors: true).joined()
+      #expect(colored.contains("\u{1B}[32m") != noColor, "\(colored)")
+      // What was drawn in the old width leaves nothing behind.
+      for width in [41, 100, 60] {
+        try await terminal.resize(width)
+        try await Task.sleep(for: .milliseconds(400))
+        let lines = try await terminal.lines("one drawing in \(width) columns") { $0.count(where: isTotal) >= 1 }
+        #expect(lines.count(where: isBar) == 2 && lines.count == 3, "\(width): \(lines)")
+        #expect(lines.allSatisfy { $0.count < width }, "\(width): \(lines)")
+      }
+      let ended = try await terminal.lines("the end") { $0.contains("ended 0") }
+      #expect(ended.count == 2 && ended[0].hasPrefix("7 files sent, 24."), "\(ended)")
+      try await terminal.end()
+      Folder(scratch.path("gallery")).expectSame(as: server.folder)
+    }
+
+    @Test(.needs(.tmux)) func anOutageCountsDownOnOneLine() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let terminal = try await Terminal(
+        ["push", try gallery(), "tus+" + server.url, "--bwlimit", "4M"], width: 120, in: scratch)
+      try await until("some has arrived") { server.folder.received() > 4 << 20 ? true : nil }
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      func isAway(_ line: String) -> Bool {
+        line.contains("127.0.0.1:\(server.port) does not answer since ") && line.contains("trying again")
+      }
+      var seen: Set<String> = []
+      for _ in 0..<600 where seen.count < 4 {
+        let lines = try await terminal.lines()
+        let away = lines.filter(isAway)
+        #expect(away.count <= 1, "\(lines)")
+        seen.formUnion(away.filter { $0.contains("trying again in ") })
+        try await Task.sleep(for: .milliseconds(100))
+      }
+      #expect(seen.count >= 4, "the time until the next attempt does not count down: \(seen)")
+      let again = try await server.startAgain(in: scratch)
+      let ended = try await terminal.lines("the end") { $0.contains("ended 0") }
+      #expect(ended.count == 3 && ended[0].contains(" answers again, after "), "\(ended)")
+      try await terminal.end()
+      Folder(scratch.path("gallery")).expectSame(as: again.folder)
+    }
+  }
+}

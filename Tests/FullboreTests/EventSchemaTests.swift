@@ -1,0 +1,59 @@
+import BlobHTTP
+import BlobUpload
+import Blobs
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import fullbore
+
+/// Programs rely on `docs/push-events.schema.json`.
+@Suite struct EventSchemaTests {
+  private let scratch = Scratch()
+
+  @Test func everyEventFollowsThePublishedSchema() throws {
+    let name: BytePath = "events"
+    let descriptor = scratch.path.appending(name).withCString { creat($0, 0o644) }
+    let report = JSONReport(
+      Console(descriptor: descriptor, limit: 1 << 16), PushCounters(), OutputOptions(isJSON: true))
+    let file = PushedFile(path: "/src/a\u{FF}.jpg", relative: BytePath([0x61, 0xFF]), length: 1024, id: 7)
+    let pipe = PushedFile(path: "/src/b", relative: "b", length: nil)
+    report.began(at: "http://nas/in/", speaking: "tus")
+    report.started(file)
+    report.started(pipe)
+    for how in [Finish.sent(bytes: 24, resumedFrom: 1000), .doneBefore(.journal), .doneBefore(.bytes), .alreadyThere] {
+      report.finished(file, how: how)
+    }
+    report.failed(file, "409", UploadError(.giveUp, .file, "PUT: 409", status: 409))
+    report.failed(pipe, "process 7 is sending it", nil)
+    report.failed(file, "refused", UploadError(TransportError(.connect, "PUT: refused")))
+    report.failed("/src/gone", "No such file or directory")
+    report.leftOut("/src/pipe", reason: "a pipe")
+    report.chosen("b", "a pipe", length: nil)
+    report.chosen("a", "1 KiB", length: 1024)
+    report.notice("the link is slow")
+    var outage = Outage(host: "nas:80", since: 1_800_000_000, text: "does not answer", retry: .seconds(8))
+    report.outage(outage)
+    (outage.retry, outage.isOver) = (nil, true)
+    report.outage(outage)
+    report.ended("401", UploadError(.giveUp, .destination, "PUT: 401", status: 401))
+    report.ended("nothing was found")
+    // The progress is written ten times a second.
+    usleep(300_000)
+    report.summary(PushSummary(elapsed: .seconds(2), error: "401"))
+    close(descriptor)
+
+    let schema = try EventSchema()
+    var seen: Set<String> = []
+    for line in scratch.content(of: name).split(separator: UInt8(ascii: "\n")) {
+      let event = try #require(try JSONSerialization.jsonObject(with: Data(line)) as? [String: Any])
+      #expect(schema.fault(in: event) == nil, "\(event)")
+      seen.insert(event["event"] as? String ?? "")
+    }
+    #expect(seen == schema.names)
+    #expect(schema.fault(in: ["event": "notice", "message": 7, "time": 1]) != nil)
+    #expect(schema.fault(in: ["event": "notice", "message": "a"]) != nil)
+    #expect(schema.fault(in: ["event": "notice", "message": "a", "time": 1, "other": 1]) != nil)
+  }
+}

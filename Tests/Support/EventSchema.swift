@@ -1,0 +1,43 @@
+import Foundation
+
+/// The published JSON Schema of the events of a push, as far as it uses the language: one object type per event, whose
+/// members have a type or fixed values.
+public struct EventSchema {
+  private let events: [String: [String: Any]]
+
+  public init() throws {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appendingPathComponent("docs/push-events.schema.json")
+    let schema = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
+    let types = schema?["oneOf"] as? [[String: Any]] ?? []
+    events = Dictionary(uniqueKeysWithValues: types.map { ($0["title"] as? String ?? "", $0) })
+  }
+
+  /// The names of all events.
+  public var names: Set<String> { Set(events.keys) }
+
+  /// What the schema does not allow in `event`; nil: it allows everything.
+  public func fault(in event: [String: Any]) -> String? {
+    guard let name = event["event"] as? String, let type = events[name],
+      let members = type["properties"] as? [String: [String: Any]], let required = type["required"] as? [String]
+    else { return "unknown event \(event["event"] ?? "")" }
+    for name in required where event[name] == nil { return "\(name) is missing" }
+    for (name, value) in event {
+      guard let member = members[name] else { return "\(name) is not in the schema" }
+      if !Self.matches(value, member) { return "\(name): \(value) is not \(member)" }
+    }
+    return nil
+  }
+
+  private static func matches(_ value: Any, _ member: [String: Any]) -> Bool {
+    if let constant = member["const"] as? String { return value as? String == constant }
+    if let values = member["enum"] as? [String] { return (value as? String).map(values.contains) ?? false }
+    switch member["type"] as? String {
+    case "string": return value is String
+    case "integer": return (value as? NSNumber).map { $0.doubleValue == $0.doubleValue.rounded() } ?? false
+    case "number": return value is NSNumber
+    case "boolean": return value is Bool
+    default: return false
+    }
+  }
+}
