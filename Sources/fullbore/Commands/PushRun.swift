@@ -37,7 +37,8 @@ struct PushRun: Sendable {
     renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
   ) async -> UploadError? {
     let observer = PushObserver(
-      report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed)
+      report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed,
+      outage: outage)
     let ended = await send(feed, observer, renaming: renaming)
     await renamed?.tell(report)
     guard let error = ended else { return nil }
@@ -136,11 +137,13 @@ final class PushObserver: UploadObserver {
   private let skips: Bool
   private let isResume: Bool
   private let renamed: RenamedFiles?
+  private let outage: OutageMonitor?
 
   init(
     report: any PushReport, counters: PushCounters, skips: Bool = false, isResume: Bool = false,
-    renamed: RenamedFiles? = nil
+    renamed: RenamedFiles? = nil, outage: OutageMonitor? = nil
   ) {
+    self.outage = outage
     self.skips = skips
     self.isResume = isResume
     self.renamed = renamed
@@ -171,6 +174,7 @@ final class PushObserver: UploadObserver {
     let file = file(item, progress ?? UploadProgress())
     counters.large.ended(file)
     renamed?.note(item, outcome)
+    if case .failed(let error) = outcome { outage?.gaveUp(error) }
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
     case .sent(_, let start):

@@ -93,7 +93,7 @@ struct WatchCommand: Command {
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
       run.replacesGrown = true
-      let observer = WatchObserver(feed, report, counters, options)
+      let observer = WatchObserver(feed, report, counters, options, outage)
       let items = try PushFeed(
         run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names
       ) { item, error in observer.ended(item, nil, .failed(error)) }

@@ -17,8 +17,12 @@ final class WatchObserver: UploadObserver {
   private let counters: PushCounters
   private let options: WatchOptions
 
-  init(_ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions) {
-    pushed = PushObserver(report: report, counters: counters, skips: options.push.onConflict == .skip)
+  init(
+    _ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions,
+    _ outage: OutageMonitor? = nil
+  ) {
+    pushed = PushObserver(
+      report: report, counters: counters, skips: options.push.onConflict == .skip, outage: outage)
     self.feed = feed
     self.report = report
     self.counters = counters
