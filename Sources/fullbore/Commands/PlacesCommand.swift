@@ -8,6 +8,7 @@ struct PlacesCommand: Command {
     summary: "destinations with names: list them, add one and test it, remove one",
     options: [
       .flag("json", "of the list: one JSON object a line"),
+      .flag("names", "of the list: only the names, one a line, for the completions of a shell"),
       .flag("untested", "add the place without a request to it"),
     ] + Place.settings,
     examples: [
@@ -41,6 +42,7 @@ struct PlacesCommand: Command {
 
   let action: Action
   let isJSON: Bool
+  let listsNames: Bool
   let isUntested: Bool
   /// As given, with the settings for a new place.
   let arguments: Arguments
@@ -48,6 +50,7 @@ struct PlacesCommand: Command {
   init(_ arguments: Arguments) throws(UsageError) {
     self.arguments = arguments
     isJSON = arguments.flag("json")
+    listsNames = arguments.flag("names")
     isUntested = arguments.flag("untested")
     let operands = arguments.operands
     switch operands.first {
@@ -74,6 +77,11 @@ struct PlacesCommand: Command {
   func run() async -> ExitStatus {
     do throws(UsageError) {
       switch action {
+      case .list where listsNames:
+        // The shell shows what is printed in the middle of a line that is being typed, so an error is not said here.
+        guard let places = try? Places.load() else { return .usage }
+        for place in places.all { Console.output.write("\(place.name):\n") }
+        return .ok
       case .list:
         list(try Places.load())
         return .ok

@@ -8,7 +8,7 @@ struct PushCommand: Command {
   static let declaration = CommandDeclaration(
     name: "push", synopsis: "push SOURCE... DESTINATION",
     summary: "upload files and folders; resumes by itself when run again",
-    options: PushOptions.declared, examples: PushOptions.examples, notes: PushOptions.notes)
+    options: PushOptions.declared, examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
 
   let options: PushOptions
 

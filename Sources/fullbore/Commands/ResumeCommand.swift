@@ -20,7 +20,7 @@ struct ResumeCommand: Command {
       what is not given here is as if it had not been given there.
       Credentials and certificates come from where they were when the push began, and those of a place from that place as
       it is now. Those given here are for one server, so with unfinished uploads for several, DESTINATION must name one.
-      """)
+      """, takesPlaces: true)
 
   let choice: DestinationChoice
   let pace: PaceOptions

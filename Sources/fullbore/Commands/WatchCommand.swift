@@ -13,7 +13,7 @@ struct WatchCommand: Command {
       .init(
         "watch DCIM/ http://nas:8080/2026/ --layout '{year}/{month}/{name}'",
         "what is there, and what arrives from now on")
-    ], notes: WatchOptions.notes)
+    ], notes: WatchOptions.notes, takesPlaces: true)
 
   let options: WatchOptions
 
