@@ -95,7 +95,7 @@ struct PushCommand: Command {
             try await endListings([listing.id], in: journal)
           }
           return nil
-        }, renaming: { feed.renamed($0) })
+        }, renaming: feed)
       if ended == nil {
         try await walk.emptySources.look(
           in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)

@@ -22,7 +22,7 @@ struct PushRun: Sendable {
   var partsAtOnce: Int?
   var replacesGrown = false
   var onConflict = NameConflict.fail
-  /// The run finishes earlier pushes, without their `onConflict`.
+  /// The run finishes earlier pushes.
   var isResume = false
   /// Remembers which files arrived under numbered names; nil: none does.
   var renamed: RenamedFiles?
@@ -31,15 +31,16 @@ struct PushRun: Sendable {
   /// Waits for files that another process is sending.
   var waitsForOthers = true
 
-  /// Sends all items of `feed`. Returns the error that ended the run early, if any; the error was already reported.
+  /// Sends all items that `next` returns. Returns the error that ended the run early, if any; the error was already
+  /// reported. `feed`: gives files other names, if the push has that option.
   func run(
-    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?,
-    renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
+    _ next: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?,
+    renaming feed: PushFeed? = nil
   ) async -> UploadError? {
     let observer = PushObserver(
       report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed,
       outage: outage)
-    let ended = await send(feed, observer, renaming: renaming)
+    let ended = await send(next, observer, renaming: feed)
     await renamed?.tell(report)
     guard let error = ended else { return nil }
     if observer.hasTold(error) {
@@ -64,8 +65,8 @@ struct PushRun: Sendable {
 
   /// Like `run`, but reports items to `observer`, and does not report the returned error.
   func send(
-    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver,
-    renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
+    _ next: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver,
+    renaming feed: PushFeed? = nil
   ) async -> UploadError? {
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
@@ -75,7 +76,10 @@ struct PushRun: Sendable {
     // The receiver of a form decides on names, and its refusal may mean something else.
     if destination.traits.recipient == nil {
       if onConflict == .skip { queue.conflicts = .leaveOut }
-      if onConflict == .rename, let renaming { queue.conflicts = .rename(renaming) }
+      if onConflict == .rename, let feed {
+        queue.conflicts = .rename { feed.renamed($0) }
+        queue.groups = feed.groups
+      }
     }
     if waitsForOthers {
       queue.waiting = { [report, counters] pid in
@@ -91,7 +95,7 @@ struct PushRun: Sendable {
       (queue.jobs, queue.largeJobs) = (min(queue.jobs, most), min(queue.largeJobs, most))
     }
     do {
-      try await queue.run(feed, observer)
+      try await queue.run(next, observer)
       return nil
     } catch {
       return await told(error, journal)
@@ -107,7 +111,8 @@ extension PushRun {
   ) async throws(UploadError) {
     let kept = options.connection.journaled(
       reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
-      s3: reached.s3, omitsTimes: options.omitsTimes, verifies: options.verifies)
+      s3: reached.s3, omitsTimes: options.omitsTimes, verifies: options.verifies, renames: options.onConflict == .rename
+    )
     self.init(
       destination: reached.destination, transport: transport, journal: journal,
       destinationID: try await number(of: kept, in: journal), report: report, counters: counters)

@@ -107,7 +107,7 @@ struct WatchCommand: Command {
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
           guard case let found?? = found else { return nil }
           return await items.items(found.map { FoundSource($0) })
-        }, observer, renaming: { items.renamed($0) })
+        }, observer, renaming: items)
       return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
     } catch {
       return error
