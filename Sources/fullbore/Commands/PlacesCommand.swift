@@ -25,8 +25,9 @@ struct PlacesCommand: Command {
       password-command a command that prints it, like 'pass show nas'. On a terminal 'add' asks for what is missing, and
       keeps a token or password in the keyring where secret-tool is installed, else in a file for you alone.
       The test asks the server what it speaks, and for the folder of the place; it sends no file.
-      Credentials of a place are sent to its server only, for what is below its URL: also by 'resume', 'abort', 'status
-      --check' and 'watch', which take them from the place again.
+      Credentials of a place are sent to its server only, for what is below its URL and for the URLs that the server gives to
+      it: also by 'resume', 'abort', 'status --check' and 'watch', which take them from the place again. A place in S3
+      without an endpoint is at Amazon's, whatever AWS_ENDPOINT_URL says.
       """,
     operands: ["add", "remove"])
 
