@@ -62,6 +62,9 @@ public struct Exchange: Sendable {
   /// The transport sends the request only once. Otherwise it sends an idempotent request again if an idle connection
   /// turns out to be closed. A proxy may then still deliver the first copy.
   public var isSentOnce = false
+  /// The request is sent over a connection that no other request has used. So every response on it belongs to this request,
+  /// also one that breaks off (`TransportError.head`).
+  package var needsNewConnection = false
   /// The upload that the body belongs to, as a number that the caller has chosen; nil: none.
   package var upload: Int64?
   /// Completes the request before it is sent, with fields that depend on the body, such as its checksum. It may read

@@ -122,7 +122,8 @@ struct ParallelRun {
   /// Sends all incomplete parts, several at a time. Returns the first failure; nil: all parts have arrived.
   private mutating func sendParts() async -> UploadError? {
     let missing = parts.filter { !$0.isWhole }
-    let (arrived, failure) = await uploader.atOnce(missing, bytes: \.length) { [run = self] part in
+    let most = uploader.mostReaders(of: info)
+    let (arrived, failure) = await uploader.atOnce(missing, atMost: most, bytes: \.length) { [run = self] part in
       await run.send(part).map { (index: part.number - 1, url: $0) }
     }
     for part in arrived { (parts[part.index].url, parts[part.index].isWhole) = (part.url, true) }

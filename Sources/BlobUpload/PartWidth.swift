@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 
 /// Decides how many parts of a file are sent at a time: more as long as the throughput grows. Used with transports that
 /// do not control their concurrency themselves.
@@ -34,13 +35,17 @@ struct PartWidth: Sendable {
 }
 
 extension Uploader {
-  /// Sends parts of one file, several at a time. Returns the parts that have arrived, and the first failure; after a
+  /// The number of parts of a source that are read at a time; nil: as many as the link gains by. Each part of a source
+  /// that is slow to seek costs time, so there is only one more than is being sent.
+  func mostReaders(of info: BlobInfo) -> Int? { info.isSlowToSeek && partsAtOnce == nil ? 2 : nil }
+
+  /// Sends parts of one file in their order, several at a time. Returns the parts that have arrived, and the first failure; after a
   /// failure no further part is started, and those under way are cancelled.
   func atOnce<Part: Sendable, Arrived: Sendable>(
-    _ parts: [Part], isOneByOne: Bool = false, bytes: (Part) -> Int64,
+    _ parts: [Part], atMost most: Int? = nil, bytes: (Part) -> Int64,
     _ send: @escaping @Sendable (Part) async -> Result<Arrived, UploadError>
   ) async -> (arrived: [Arrived], failure: UploadError?) {
-    let chosen = isOneByOne ? 1 : partsAtOnce
+    let chosen = most ?? partsAtOnce
     // A transport that adapts its concurrency gets all these parts, and queues those that must wait.
     let isFixed = chosen != nil || (transport as? any AdaptiveTransport)?.adapts == true
     var pace = PartWidth(most: chosen ?? UploadDestination.mostParts, fixed: isFixed)

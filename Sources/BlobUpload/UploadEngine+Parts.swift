@@ -36,7 +36,7 @@ extension UploadEngine {
       }
       return nil
     }
-    if session == nil, try await !isWorthParts(target) { return nil }
+    if session == nil, try await !isWorthParts(info, target) { return nil }
     var run = ParallelRun(
       self, concatenation, source, info, length: length, to: target, ledger, session, receipts, progress)
     if let result = try await run.run() { return result }
@@ -44,9 +44,10 @@ extension UploadEngine {
     return nil
   }
 
-  /// Whether the server is far away and the name is free. A taken name would be refused only after all parts have
-  /// arrived.
-  private func isWorthParts(_ target: UploadTarget) async throws(UploadError) -> Bool {
+  /// Whether the server is far away, the name is free, and the source can be read at several offsets without being read
+  /// up to each. A taken name would be refused only after all parts have arrived.
+  private func isWorthParts(_ info: BlobInfo, _ target: UploadTarget) async throws(UploadError) -> Bool {
+    if info.isSlowToSeek && uploader.partsAtOnce == nil { return false }
     var isTaken = false
     func ask() async throws(UploadError) -> Duration {
       let began = ContinuousClock.now

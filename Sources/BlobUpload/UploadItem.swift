@@ -12,6 +12,8 @@ public struct UploadItem: Sendable {
   public var target: UploadTarget
   /// How the name counts on where it is taken; nil: it has no number yet, and would get one before its extension.
   package var numbered: UploadQueue.NumberedName?
+  /// The files that get the same number; nil: it is no photo, or files do not get other names.
+  package var group: FileGroup?
 
   /// Creates an item, without opening its source.
   public init(source: any BlobSource, info: BlobInfo, identity: BytePath, target: UploadTarget) {

@@ -28,19 +28,52 @@ extension UploadQueue {
       self.first = first
     }
 
+    /// The path with a NUL in place of a counter, as it was given.
+    package var template: BytePath {
+      var template = first
+      if let counter { template.bytes[counter] = 0 }
+      return template
+    }
+
+    /// The name of a file that an earlier run has given its number. `name`: that of its source.
+    package init(_ path: BytePath, of name: BytePath) {
+      self.init(path)
+      let (own, told) = (name.bytes, path.name.bytes)
+      let end = counter == nil && Self.end(own) < told.count ? Self.end(own) : 0
+      guard end > 0, told.starts(with: own[..<end]), told[end] == UInt8(ascii: "-") else { return }
+      let digits = told[(end + 1)...].prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+      guard let number = Int(String(decoding: digits, as: UTF8.self)), 2...Self.most ~= number,
+        told[digits.endIndex...].elementsEqual(own[end...])
+      else { return }
+      self.init(path.folder.appending(name))
+      self.number = number
+    }
+
+    /// The offset in a name at which its number is put. An XMP file may have the whole name of its photo.
+    private static func end(_ name: [UInt8]) -> Int {
+      func dot(_ name: ArraySlice<UInt8>) -> Int? {
+        name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > name.startIndex ? $0 : nil }
+      }
+      guard let last = dot(name[...]) else { return name.count }
+      let isXMP = name[last...].map { $0 | 0x20 } == Array(".xmp".utf8)
+      return isXMP ? dot(name[..<last]) ?? last : last
+    }
+
     package var path: BytePath {
       if number == 1 { return first }
       let digits = Array("\(number)".utf8)
       if let counter { return BytePath(first.bytes[..<counter] + digits + first.bytes[(counter + 1)...]) }
       let name = first.name.bytes
-      let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
-      let end = first.bytes.count - name.count + dot
+      let end = first.bytes.count - name.count + Self.end(name)
       return BytePath(first.bytes[..<end] + [UInt8(ascii: "-")] + digits + first.bytes[end...])
     }
 
     /// Returns false if there are too many files of one name.
-    package mutating func count() -> Bool {
-      number += 1
+    package mutating func count() -> Bool { count(to: number + 1) }
+
+    /// Returns false if the number is over the largest one.
+    package mutating func count(to number: Int) -> Bool {
+      self.number = number
       return number <= Self.most
     }
   }
@@ -57,10 +90,26 @@ extension UploadQueue {
       // error.
       let claimed = try? await claim([again], insteadOf: id).first
     else { return nil }
+    if let group = again.group { groups?.note(again.numbered?.number ?? 1, of: group) }
     // Another process is sending to the next name, so the entry of this one is still there.
     if claimed.claim.isBusy { journal.failed(id, error.message) }
     progress.restart()
     return Claimed(again, claimed.claim, progress, looks: work.looks, names: work.names + 1)
+  }
+
+  /// The item under the number that the main file of its group has got since the item was claimed, else the same.
+  func underGroupNumber(_ work: Claimed) async -> Claimed {
+    let id: Int64
+    switch work.claim {
+    case .fresh(let fresh): id = fresh
+    case .resume(let entry), .unsure(let entry): id = entry.id
+    case .replaced, .busy, .done: return work
+    }
+    // If the entry cannot be replaced, the file keeps its name, and the run names it at its end.
+    guard let again = groups?.numbered(work.item), await discardSession(of: id),
+      let claimed = try? await claim([again], insteadOf: id).first, !claimed.claim.isBusy
+    else { return work }
+    return Claimed(again, claimed.claim, work.progress, looks: work.looks, names: work.names)
   }
 
   /// Whether the item is to be left out, and the journal has no trace of it any more.

@@ -1,7 +1,6 @@
 import BlobCrypto
 import BlobHTTP
 import Blobs
-import Synchronization
 
 /// Sends many items, several at a time; each is claimed in the journal before its first byte is sent.
 public struct UploadQueue: Sendable {
@@ -28,6 +27,8 @@ public struct UploadQueue: Sendable {
   public var replacesGrown = false
   /// What becomes of items whose names have other bytes at the destination.
   package var conflicts = Conflicts.fail
+  /// Gives files that belong together the same number; nil: each has its own.
+  package var groups: GroupNumbers?
   /// An item is as after an interruption if the server has refused the credentials, or if its source has changed: the
   /// caller, or the next run, goes on with it.
   package var keepsOpen = false
@@ -70,7 +71,7 @@ public struct UploadQueue: Sendable {
     let fatal = FirstError()
     let stop: @Sendable (UploadError) -> Void = { error in
       fatal.keep(error)
-      release(channel.drop())
+      release(channel.drop() + (groups?.drop() ?? []))
     }
     let large = Gate(largeJobs)
     // A few extra items wait, so that the transport can detect whether more concurrency would help.
@@ -85,6 +86,7 @@ public struct UploadQueue: Sendable {
         func hand(on works: [Claimed]) async {
           if works.isEmpty { return }
           let works = smallFirst(works)
+          groups?.begin(works)
           if await !channel.send(works) { release(works) }
         }
         func goesOn() -> Bool { fatal.error == nil && !Task.isCancelled }
@@ -95,6 +97,7 @@ public struct UploadQueue: Sendable {
             while others.areMany, goesOn() { await hand(on: try await others.freed()) }
           }
           while !others.isEmpty, goesOn() { await hand(on: try await others.freed()) }
+          if let groups { await hand(on: groups.takeUnseen()) }
           channel.finish()
         } catch {
           stop(error)
@@ -105,10 +108,16 @@ public struct UploadQueue: Sendable {
       for _ in 0..<max(1, jobs) {
         group.addTask(executorPreference: executor) {
           while let work = await channel.next() {
-            let error =
-              isLarge(work)
-              ? await large.pass { await handle(work, engine, observer) } : await handle(work, engine, observer)
-            if let error { stop(error) }
+            var next = [work][...]
+            while let work = next.popFirst() {
+              if groups?.keepsWaiting(work) == true { continue }
+              let error =
+                isLarge(work)
+                ? await large.pass { await handle(work, engine, observer) } : await handle(work, engine, observer)
+              if let error { stop(error) }
+              let members = groups?.end(work) ?? []
+              if fatal.error == nil { next += members } else { release(members) }
+            }
           }
         }
       }
@@ -116,6 +125,7 @@ public struct UploadQueue: Sendable {
       for await _ in group where fatal.error != nil { group.cancelAll() }
       withExtendedLifetime(executor) {}
     }
+    release(groups?.drop() ?? [])
     if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
     try await flush()
     // A second response to the last request on a connection has had some time to arrive.
@@ -176,6 +186,7 @@ public struct UploadQueue: Sendable {
   func handle(
     _ work: Claimed, _ engine: UploadEngine, _ observer: some UploadObserver
   ) async -> UploadError? {
+    let work = await underGroupNumber(work)
     switch work.claim {
     case .fresh(let id): return await send(work, id, engine, observer)
     case .resume(let entry):
@@ -284,11 +295,4 @@ extension UploadQueue {
       throw error
     }
   }
-}
-
-/// Keeps the error that ended the queue; errors that follow from it are not reported.
-private final class FirstError: Sendable {
-  private let first = Mutex<UploadError?>(nil)
-  var error: UploadError? { first.withLock { $0 } }
-  func keep(_ error: UploadError) { first.withLock { if $0 == nil { $0 = error } } }
 }

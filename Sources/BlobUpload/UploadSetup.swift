@@ -52,7 +52,8 @@ extension UploadSetup {
     _ parts: [Part], to session: UploadSession
   ) async -> (arrived: [PartReceipt], failure: UploadError?) {
     let isOneByOne = source.source.access == .sequential || !uploader.destination.limits.isParallel
-    return await uploader.atOnce(parts, isOneByOne: isOneByOne, bytes: { $0.length ?? 0 }) { part in
+    let most = isOneByOne ? 1 : uploader.mostReaders(of: info)
+    return await uploader.atOnce(parts, atMost: most, bytes: { $0.length ?? 0 }) { part in
       await send(part, to: session)
     }
   }

@@ -14,12 +14,16 @@ public struct BlobInfo: Sendable, Hashable {
   public var readAhead: Int
   /// Time of the last write in nanoseconds since 1970, as the file system reports it; nil if unknown.
   public var modified: Int64?
+  /// Whether opening at an offset takes time in proportion to the offset or to the length, because the source is read up
+  /// to there. Such a source is best read from its begin to its end, by one reader.
+  public var isSlowToSeek: Bool
 
   /// Creates a description of a source. `length` is in bytes; nil: it is known only at the end.
   public init(
     length: Int64?, validator: Validator? = nil, preferredRead: Int = 0, instanceLasts: Bool = false,
-    readAhead: Int = 0, modified: Int64? = nil
+    readAhead: Int = 0, modified: Int64? = nil, isSlowToSeek: Bool = false
   ) {
+    self.isSlowToSeek = isSlowToSeek
     self.readAhead = readAhead
     self.modified = modified
     self.length = length

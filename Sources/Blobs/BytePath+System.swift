@@ -22,6 +22,16 @@ extension BytePath {
     return BytePath(cString: path)
   }
 
+  /// The path to which this symbolic link leads, which may not exist; nil: this is no symbolic link.
+  package func linkTarget() -> BytePath? {
+    let most = Int(PATH_MAX)
+    var buffer = [CChar](repeating: 0, count: most)
+    let count = withCString { readlink($0, &buffer, most) }
+    guard count > 0, count < most else { return nil }
+    let target = BytePath(buffer.prefix(count).map { UInt8(bitPattern: $0) })
+    return target.isAbsolute ? target : folder.appending(target)
+  }
+
   /// Calls `body` with an open folder (or `AT_FDCWD`) and the rest of the path relative to that folder.
   private func fromNearFolder(_ body: (Int32, UnsafePointer<CChar>) -> Int32) -> Int32 {
     if bytes.count < Int(PATH_MAX) { return withCString { body(AT_FDCWD, $0) } }

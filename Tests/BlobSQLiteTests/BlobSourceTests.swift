@@ -52,6 +52,18 @@ import Testing
     #expect(gone?.code == .notFound)
   }
 
+  /// Only rows of a moderate size with a version are opened at any offset in a short time.
+  @Test func saysWhetherItIsSlowToSeek() throws {
+    let (small, large) = (PatternSource(length: 70_000), PatternSource(length: 9 << 20))
+    _ = try album.added(small).added(large).chunked(large, of: 1 << 20)
+    func isSlow(_ source: any BlobSource) throws -> Bool {
+      try source.info(Cancellation()).isSlowToSeek
+    }
+    #expect(try !isSlow(album.source(versioned: true)) && isSlow(album.source(versioned: false)))
+    #expect(try isSlow(album.source(versioned: true, row: 2)))
+    #expect(try !isSlow(album.chunks(versioned: true)) && isSlow(album.chunks(versioned: false)))
+  }
+
   @Test(arguments: [true, false])
   func whatHappensToOthersDoesNotMatter(_ versioned: Bool) throws {
     let pattern = PatternSource(length: 200_000, seed: 1)

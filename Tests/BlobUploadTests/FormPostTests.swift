@@ -1,8 +1,8 @@
 import BlobClient
 import BlobHTTP
 import BlobTesting
-import TestSupport
 import Blobs
+import TestSupport
 import Testing
 
 @testable import BlobUpload
@@ -105,6 +105,23 @@ import Testing
       }
       #expect(peer.seen.heads.count == 1)
     }
+  }
+
+  /// A cut answer over a connection that was used before may be one to an earlier form. So a form of some size does not share
+  /// its connection, and a small one does.
+  @Test(arguments: [(2 << 20, 2), (1000, 3)] as [(Int64, Int)])
+  func aLargeFormIsTheFirstOfItsConnection(_ length: Int64, _ forms: Int) async throws {
+    let taken = ScriptedPeer.Step.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    let cut = ScriptedPeer.Step.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+    let peer = ScriptedPeer(
+      [.readRequest, taken, .readRequest, cut, .close], [.readRequest, cut, .close])
+    let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/upload"))
+    let uploader = uploader(FormPost(), to: endpoint)
+    _ = try await uploader.upload(PatternSource(length: length), as: "a")
+    #expect(peer.seen.received.count == 1)
+    _ = try await uploader.upload(PatternSource(length: length, seed: 1), as: "b")
+    #expect(peer.seen.heads.count == forms, "\(peer.seen.heads)")
+    #expect(peer.seen.received.count == 2)
   }
 
   /// The rest of the form is sent after the redirect has come, and says nothing about whether the receiver took it.

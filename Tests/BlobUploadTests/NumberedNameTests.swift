@@ -16,6 +16,7 @@ import Testing
     arguments: [
       ("IMG_1.JPG", "IMG_1-2.JPG"), ("a/b.c/noext", "a/b.c/noext-2"), ("a/.hidden", "a/.hidden-2"),
       ("a.tar.gz", "a.tar-2.gz"), ("a/x.", "a/x-2."),
+      ("a/IMG_1.CR2.xmp", "a/IMG_1-2.CR2.xmp"), ("IMG_1.XMP", "IMG_1-2.XMP"),
     ] as [(BytePath, BytePath)])
   func theNumberStandsBeforeTheExtension(_ path: BytePath, _ numbered: BytePath) {
     #expect(UploadQueue.NumberedName(path).path == path)
@@ -29,6 +30,20 @@ import Testing
       let isCounted = name.count()
       #expect(isCounted && name.path == BytePath("a/\(number)/IMG.JPG"))
     }
+  }
+
+  @Test(
+    arguments: [
+      ("a/IMG_1-12.JPG", "IMG_1.JPG", 12), ("IMG_1-2.CR2.xmp", "IMG_1.CR2.xmp", 2), ("IMG_1.JPG", "IMG_1.JPG", 1),
+      ("IMG_1-2.JPG", "IMG_1-2.JPG", 1), ("IMG_1-1.JPG", "IMG_1.JPG", 1), ("IMG_1-x.JPG", "IMG_1.JPG", 1),
+      ("IMG_1-2.PNG", "IMG_1.JPG", 1), ("IMG_1-99999999999999999999.JPG", "IMG_1.JPG", 1), ("IMG_1-", "IMG_1", 1),
+      ("a-3", "a", 3), ("", "", 1),
+    ] as [(BytePath, BytePath, Int)])
+  func aNumberOfAnEarlierRunIsKnown(_ path: BytePath, _ own: BytePath, _ number: Int) {
+    var name = UploadQueue.NumberedName(path, of: own)
+    #expect(name.path == path && name.number == number)
+    let isCounted = name.count()
+    #expect(isCounted && name.number == number + 1)
   }
 
   @Test func theNumbersEnd() {

@@ -64,6 +64,16 @@ import Testing
     #expect(settings.isVirtual == true)
   }
 
+  @Test func whereAnEndpointComesFromIsKnown() throws {
+    let work = try load("work")
+    #expect(work.endpointVariable == nil && work.profileEndpoint == "https://objects.example:9000")
+    let named = try load("work", ["AWS_ENDPOINT_URL": "http://one"])
+    #expect(named.endpoint == "http://one" && named.endpointVariable == "AWS_ENDPOINT_URL")
+    #expect(named.profileEndpoint == "https://objects.example:9000")
+    let ignored = try load("work", ["AWS_ENDPOINT_URL": "x", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"])
+    #expect(ignored.endpoint == nil && ignored.endpointVariable == nil)
+  }
+
   @Test func theEnvironmentGoesBeforeTheFiles() throws {
     let settings = try load(
       nil,

@@ -28,6 +28,18 @@ extension EndToEnd {
       #expect(folder.files().isEmpty)
     }
 
+    /// The temporary name of an upload is not that of the test file.
+    @Test func aFileThatAWebDAVServerKeepsIsTold() async throws {
+      let server = DavPeer { request in
+        ["MOVE", "DELETE"].contains(request.method) ? HTTPPeer.Reply(403) : nil
+      }
+      defer { server.stop() }
+      let run = try await DoctorRun("dav+\(server.endpoint)", ["--yes", "--pause", "1s"], in: scratch)
+      #expect(server.unfinished() == 128 << 10)
+      let name = try #require(server.requests.first { $0.hasPrefix("PUT /.fullbore-") }?.dropFirst("PUT /".count))
+      #expect(run.text.contains("the test file of 128 KiB by hand: \(server.endpoint)\(name)"), "\(run.text)")
+    }
+
     /// The proxy is nginx, and the server behind it Apache.
     @Test(.needs(.nginx, .apache)) func findsWhatIsWrongBeforeWebDAV() async throws {
       try await withThrowingTaskGroup(of: Void.self) { group in

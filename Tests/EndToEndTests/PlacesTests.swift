@@ -6,26 +6,28 @@ extension EndToEnd {
   /// Destinations with names, through the program: adding, using and removing them, and where their credentials go.
   @Suite(.serialized) struct PlacesTests {
     let scratch = try! Scratch()
-    private let secret = "planted-place-token"
+    let secret = "planted-place-token"
 
-    private var configuration: String { scratch.path("config/fullbore/config.toml") }
+    var configuration: String { scratch.path("config/fullbore/config.toml") }
 
-    private func run(_ words: String..., path: String? = nil) async throws -> Command {
-      var environment = ["XDG_CONFIG_HOME": scratch.path("config")]
+    func run(
+      _ words: String..., path: String? = nil, environment more: [String: String] = [:]
+    ) async throws -> Command {
+      var environment = more.merging(["XDG_CONFIG_HOME": scratch.path("config")]) { $1 }
       if let path { environment["PATH"] = path }
       let command = try Command(Tool.fullbore, words, in: scratch, environment: environment)
       try await command.wait()
       return command
     }
 
-    private func writeConfiguration(_ text: String) throws {
+    func writeConfiguration(_ text: String) throws {
       try FileManager.default.createDirectory(
         atPath: scratch.path("config/fullbore"), withIntermediateDirectories: true)
       try text.write(toFile: configuration, atomically: true, encoding: .utf8)
       try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: configuration)
     }
 
-    private func tokenFile(_ text: String? = nil, _ name: String = "token") throws -> String {
+    func tokenFile(_ text: String? = nil, _ name: String = "token") throws -> String {
       let path = scratch.path(name)
       try (text ?? secret).write(toFile: path, atomically: true, encoding: .utf8)
       return path
@@ -103,7 +105,7 @@ extension EndToEnd {
     }
 
     /// An upload to the place that was interrupted.
-    private func interrupt(_ peer: ScriptedPeer, _ name: String, _ destination: String) async throws {
+    func interrupt(_ peer: ScriptedPeer, _ name: String, _ destination: String) async throws {
       let push = try Command(
         Tool.fullbore, ["push", "--overwrite", scratch.file(name, 8 << 20), destination], in: scratch,
         environment: ["XDG_CONFIG_HOME": scratch.path("config")])
@@ -113,7 +115,7 @@ extension EndToEnd {
       try await push.wait()
     }
 
-    private func peer() -> ScriptedPeer {
+    func peer() -> ScriptedPeer {
       ScriptedPeer(ResumeTests.interrupted, ResumeTests.nothingThere + [.readRequest, .send(ResumeTests.made)])
     }
 
@@ -211,8 +213,9 @@ extension EndToEnd {
       #expect(push.end == .exited(0), "\(push.errors)")
     }
 
-    /// Runs `places add` on a terminal, with a line of `answers` for each question.
-    private func onTerminal(_ words: [String], answers: [String], path: String? = nil) async throws -> Command {
+    /// Runs `places add` on a terminal, with a line of `answers` for each question. An answer may be a command and an answer,
+    /// with `!` between them: the command runs before it is given.
+    func onTerminal(_ words: [String], answers: [String], path: String? = nil) async throws -> Command {
       let program = """
         import os, pty, sys, time
         words, answers = sys.argv[2:], sys.argv[1].split('|')
@@ -226,7 +229,9 @@ extension EndToEnd {
           text += got
           if text.rstrip(b' ').endswith(b':') and got.rstrip(b' ').endswith(b':') and answers:
             time.sleep(0.2)
-            os.write(terminal, answers.pop(0).encode() + b'\\n')
+            command, _, answer = answers.pop(0).rpartition('!')
+            if command: os.system(command)
+            os.write(terminal, answer.encode() + b'\\n')
         sys.stdout.buffer.write(text)
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         """

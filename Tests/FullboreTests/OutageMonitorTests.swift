@@ -60,6 +60,50 @@ import Testing
     #expect(notes.outages.last?.contains("answers again") == true, "\(notes.outages)")
   }
 
+  /// A server that refuses a file after its connection broke does answer, and nothing is tried again.
+  @Test func aFinalRefusalEndsAnOutage() throws {
+    let watch = watch()
+    let broken = TransportError(.broken, "PATCH http://media.example/a: the connection broke")
+    watch.failed(UploadError(broken), next: .seconds(1), at: began + .seconds(1))
+    watch.look(at: began + .seconds(4))
+    #expect(notes.outages.last?.contains("does not answer") == true, "\(notes.outages)")
+    let refusal = UploadError(
+      .giveUp, .file, "HEAD http://media.example/a: 400 (bad request)", status: 400)
+    let observer = PushObserver(report: notes, counters: counters, outage: watch)
+    observer.ended(item, nil, .failed(refusal))
+    for second in 5...100 { watch.look(at: began + .seconds(second)) }
+    #expect(
+      notes.outages.last?.contains("answers again") == true && notes.outages.count == 2,
+      "\(notes.outages)")
+  }
+
+  /// A file was given up without an answer, and no other one is there.
+  @Test func nothingIsSaidToBeTriedAgainWhereNothingIsToBeSent() {
+    let watch = watch()
+    let broken = UploadError(
+      TransportError(.broken, "PATCH http://media.example/a: the connection broke"))
+    watch.failed(broken, next: .seconds(1), at: began + .seconds(1))
+    watch.look(at: began + .seconds(4))
+    let observer = PushObserver(report: notes, counters: counters, outage: watch)
+    observer.ended(item, nil, .failed(UploadError(.giveUp, .file, "the connection broke 8 times")))
+    for second in 5...100 { watch.look(at: began + .seconds(second)) }
+    #expect(notes.outages.count == 1, "\(notes.outages)")
+    // The next file is told of in the same way.
+    counters.found(length: length)
+    watch.look(at: began + .seconds(130))
+    #expect(notes.outages.count == 2, "\(notes.outages)")
+  }
+
+  private var item: UploadItem {
+    let source = DataSource([1])
+    return UploadItem(
+      source: source, info: BlobInfo(length: length), identity: "/card/film.mov",
+      target: UploadTarget(
+        endpoint: HTTPURL("http://media.example/")!, url: HTTPURL("http://media.example/film.mov")!,
+        path: "film.mov",
+        length: length))
+  }
+
   @Test func readingBackIsProgress() {
     let watch = watch()
     _ = film(sent: length)
@@ -244,25 +288,4 @@ private struct LookingSource: BlobSource {
     func fileRegion() -> FileRegion? { nil }
     func finish() { look() }
   }
-}
-
-/// Collects the messages about outages, and the paths of sources that have failed.
-final class Notes: PushReport {
-  private let paths = Mutex<[BytePath]>([])
-  var failed: [BytePath] { paths.withLock { $0 } }
-  private let state = Mutex<[String]>([])
-  var outages: [String] { state.withLock { $0 } }
-  func outage(_ outage: Outage) { state.withLock { $0.append(outage.text) } }
-  func started(_ file: PushedFile) {}
-  func finished(_ file: PushedFile, how: Finish) {}
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {}
-  func began(at endpoint: String, speaking protocolName: String) {}
-  func failed(_ path: BytePath, _ message: String) { paths.withLock { $0.append(path) } }
-  func dropped(_ file: PushedFile) {}
-  func leftOut(_ path: BytePath, reason: String) {}
-  private let said = Mutex<[String]>([])
-  var notices: [String] { said.withLock { $0 } }
-  func notice(_ text: String) { said.withLock { $0.append(text) } }
-  func ended(_ text: String, _ error: UploadError?) {}
-  func summary(_ summary: PushSummary) {}
 }

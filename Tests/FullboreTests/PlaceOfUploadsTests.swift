@@ -56,7 +56,16 @@ import Testing
     #expect(try places.place(of: kept("http://nas/photo/in/", by: "inner"))?.name == "inner")
     // The length is that of the path without needless percent-encoding.
     #expect(try places.place(of: kept("http://nas/photo/in/"))?.name == "inner")
-    #expect(try places.place(of: kept("http://nas/photo/", by: "inner"))?.name == "outer")
+    // Neither the place that is elsewhere now, nor one that was removed, is replaced by another one.
+    for (url, name) in [("http://nas/photo/", "inner"), ("http://nas/photo/in/", "gone")] {
+      #expect(try places.place(of: kept(url, by: name)) == nil)
+      let refusal = #expect(throws: UploadError.self) {
+        try ConnectionOptions().completed(from: kept(url, by: name), places)
+      }
+      #expect(
+        refusal?.message.contains("those of the place '\(name)'") == true,
+        "\(refusal?.message ?? "")")
+    }
   }
 
   @Test func aPlaceThatTheCommandNamesDoesNotGiveItsCredentialsToUploadsOfAnother() throws {

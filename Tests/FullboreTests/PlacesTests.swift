@@ -37,6 +37,15 @@ import Testing
     ("user = \"anna\"", "/c/config.toml:3:1: user: the password is wanted too: password-command"),
     ("password-command = \"x\"", "/c/config.toml:3:1: password-command: user is wanted too"),
     ("token-file = \"t\"\nnetrc = true", "/c/config.toml:4:1: netrc: there is token-file too: which of the two?"),
+    ("hunter2", "/c/config.toml:3:8: wanted '=' and a value after the name of a setting"),
+    ("proxy = \"http://u:hunter2@h:1\"", "/c/config.toml:3:9: proxy: no password is written here"),
+    ("proxy = \"ftp://h:1\"", "/c/config.toml:3:9: proxy: wanted http://host:port"),
+    ("jobs = 9999", "/c/config.toml:3:8: jobs '9999': wanted a number from 1 to 256"),
+    ("jobs = -9223372036854775808", "/c/config.toml:3:8: jobs '-9223372036854775808': wanted a number"),
+    ("verify = true\npart-size = 3", "/c/config.toml:4:13: part-size '3': wanted a size of at least 1K"),
+    ("settle = \"soon\"", "/c/config.toml:3:10: settle 'soon': wanted a duration"),
+    ("exclude = [\"[\"]", "/c/config.toml:3:11: exclude '['"),
+    ("user = \"anna:hunter2\"\npassword-command = \"x\"", "/c/config.toml:3:1: user: a colon would end the name"),
     ("[place.b]", "/c/config.toml:3:1: there is no table [place.b]: a place begins with [places.NAME]"),
     ("[places.http]\nurl = \"http://x/\"", "'http:' begins a URL"),
     ("[places.\"a b\"]", "a place is called by letters"),
@@ -94,10 +103,11 @@ import Testing
     #expect(given.pace.jobs == 5 && given.pace.bytesPerSecond == 2 << 20)
   }
 
-  @Test func aWrongValueIsNamedWithItsLine() throws {
-    let place = try place("jobs = 9999")
+  /// A file that is away concerns only those who use the place.
+  @Test func aMissingFileIsNamedOnlyWhenThePlaceIsUsed() throws {
+    let place = try place("form = \"@/none\"")
     let refusal = #expect(throws: UsageError.self) { try options(place) }
-    #expect(refusal?.message == "/c/config.toml:3:8: jobs '9999': wanted a number from 1 to 256")
+    #expect(refusal?.message.contains("/none") == true, "\(refusal?.message ?? "")")
   }
 
   @Test func credentialsAreTakenTogether() throws {
@@ -129,7 +139,10 @@ import Testing
         .requestHeaders(for: url)["Authorization"] == Netrc.Login(user: "anna", password: "se cret").basic)
   }
 
-  @Test(arguments: ["echo hunter2; exit 3", "printf 'hunter2\\nhunter2\\n'", "true", "kill -9 $$", "echo hunter2 x"])
+  @Test(arguments: [
+    "echo hunter2; exit 3", "printf 'hunter2\\nhunter2\\n'", "true", "kill -9 $$", "echo hunter2 x",
+    "printf 'hunter2\\377'", "printf 'hunter2\\001x'",
+  ])
   func aCommandThatFailsIsSaidWithoutItsOutput(_ command: String) throws {
     let place = try place("token-command = \(PlaceText.quoted(command))")
     let refusal = try #require(#expect(throws: UsageError.self) { try options(place) })

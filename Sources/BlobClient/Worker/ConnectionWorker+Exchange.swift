@@ -15,7 +15,7 @@ extension ConnectionWorker {
     // If a server closes idle connections just as requests arrive, it is unknown whether it has read the request.
     let url = transfer.request.url
     let mayReuse = !pool.habits.mixesResponses(url) && (!pool.habits.closesIdle(url) || transfer.job.mayBeRepeated)
-    if mayReuse, isKept(for: url, through: proxy) {
+    if mayReuse, isKept(for: url, through: proxy), !transfer.job.exchange.needsNewConnection || kept!.exchanges == 0 {
       if let answer = try talk(transfer, head, by: relay) { return answer }
       head = try compose(transfer, by: relay)
     }

@@ -9,6 +9,8 @@ final class SQLiteBlobReader: BlobReader {
   private let watch: ReadConnection
   private var seen: Int64
   private let cancel: Cancellation
+  /// In bytes. The pages of smaller rows are walked faster than a request is sent.
+  private static let longestQuickRow: Int32 = 8 << 20
 
   init(_ source: SQLiteBlobSource, at offset: Int64, _ cancel: Cancellation) throws {
     self.source = source
@@ -22,7 +24,12 @@ final class SQLiteBlobReader: BlobReader {
     guard 0...version.length ~= offset else {
       throw BlobError(.outOfRange, "open \(source.name) at byte \(offset): it has \(version.length)")
     }
-    info = BlobInfo(length: version.length, validator: version.validator, preferredRead: 64 << 10, readAhead: 256 << 10)
+    // SQLite finds a byte of a row by the list of all pages before it. Without a version column, the whole BLOB is read
+    // whenever a reader is opened.
+    let isSlowToSeek = source.place.version == nil || version.chunks.contains { $0.count > Self.longestQuickRow }
+    info = BlobInfo(
+      length: version.length, validator: version.validator, preferredRead: 64 << 10, readAhead: 256 << 10,
+      isSlowToSeek: isSlowToSeek)
     walk = ChunkReader(version.chunks, source.place, connection)
     walk.seek(to: offset)
   }

@@ -48,6 +48,8 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   package var omitsTimes: Bool?
   /// true: every upload is read back and compared; nil, also in journals of earlier versions: it is not.
   package var verifies: Bool?
+  /// true: a file whose name has other bytes gets a name with a number; nil, also in journals of earlier versions: it fails.
+  package var renames: Bool?
 
   /// Creates a destination of no named user. The query of `endpoint` is removed, because it may contain secrets.
   /// `protocolName`: that of the protocol of the uploads.

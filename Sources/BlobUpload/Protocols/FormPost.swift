@@ -71,13 +71,18 @@ public struct FormPost: UploadProtocol {
     return form
   }
 
+  /// Files of at least this many bytes get a connection of their own, so that a cut answer is known to be that to the form,
+  /// which is then not sent twice. For smaller files, the new connections would cost more time than the bytes.
+  private static let newConnectionFrom: Int64 = 1 << 20
+
   private func send(
     _ request: inout HTTPRequest, _ form: MultipartForm, _ part: Part, _ with: UploadContext
   ) async throws(UploadError) -> HTTPResponse {
+    var exchange = with.reporting(fileBehind: form.lengthBeforeLastPart, length: part.length)
+    exchange.needsNewConnection = part.length ?? .max >= Self.newConnectionFrom
     do {
       return try await with.send(
-        following: &request, body: BlobSlice(form),
-        with.reporting(fileBehind: form.lengthBeforeLastPart, length: part.length), accepting: expectedStatus)
+        following: &request, body: BlobSlice(form), exchange, accepting: expectedStatus)
     } catch {
       if let head = (error.cause as? TransportError)?.head { return try answer(head, after: error) }
       throw expectedStatus == nil ? Self.explained(error) : error

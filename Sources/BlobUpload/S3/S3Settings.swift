@@ -10,6 +10,10 @@ public struct S3Settings: Sendable {
   public var endpoint: String?
   /// Whether the bucket's name is part of the host name; nil: not set.
   public var isVirtual: Bool?
+  /// The name of the variable that has `endpoint`; nil: it is not from the environment.
+  package var endpointVariable: String?
+  /// The endpoint that the profile has, whatever the environment says; nil: none.
+  package var profileEndpoint: String?
 
   /// Why there are no credentials. Contains no secret.
   public struct Missing: Error, Sendable, CustomStringConvertible {
@@ -39,16 +43,16 @@ public struct S3Settings: Sendable {
       credentials = S3Credentials(accessKey: key, secretKey: secret, sessionToken: variable("AWS_SESSION_TOKEN"))
     }
     let ignoresEndpoints = variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")?.lowercased() == "true"
-    let endpoint =
-      ignoresEndpoints
-      ? nil
-      : variable("AWS_ENDPOINT_URL_S3") ?? variable("AWS_ENDPOINT_URL") ?? profile["s3.endpoint_url"]
-        ?? profile["endpoint_url"]
+    let profileEndpoint = profile["s3.endpoint_url"] ?? profile["endpoint_url"]
+    let endpointVariable =
+      ignoresEndpoints ? nil : ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].first { variable($0) != nil }
     let style = profile["s3.addressing_style"]
     return S3Settings(
       credentials: try credentials ?? keys(of: profile, profileName),
-      region: variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? profile["region"], endpoint: endpoint,
-      isVirtual: style == "virtual" ? true : style == "path" ? false : nil)
+      region: variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? profile["region"],
+      endpoint: ignoresEndpoints ? nil : endpointVariable.flatMap(variable) ?? profileEndpoint,
+      isVirtual: style == "virtual" ? true : style == "path" ? false : nil, endpointVariable: endpointVariable,
+      profileEndpoint: profileEndpoint)
   }
 
   private static func keys(of profile: S3Profile, _ name: String) throws -> S3Credentials {

@@ -37,7 +37,7 @@ public struct ConcatenatedSource: BlobSource {
     return BlobInfo(
       length: infos.reduce(0) { sum($0, $1.length) },
       validator: validators.count == infos.count ? combine(validators) : nil,
-      preferredRead: infos.map(\.preferredRead).max() ?? 0)
+      preferredRead: infos.map(\.preferredRead).max() ?? 0, isSlowToSeek: infos.contains(where: \.isSlowToSeek))
   }
 
   /// nil if either is nil, or if the sum overflows, since a remote source may claim any length.

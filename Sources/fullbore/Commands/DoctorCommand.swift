@@ -6,7 +6,8 @@ import Platform
 /// Finds out what is wrong between this machine and a server.
 struct DoctorCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "doctor", synopsis: "doctor URL", summary: "find what is wrong between here and a server, and how to mend it",
+    name: "doctor", synopsis: "doctor URL|PLACE:",
+    summary: "find what is wrong between here and a server, and how to mend it",
     options: [
       .flag("yes", short: "y", "write a test file there and remove it, without asking"),
       .flag("json", "one JSON object a line: check, finding, summary"),
@@ -20,22 +21,24 @@ struct DoctorCommand: Command {
       .init("doctor https://nas.example/in/", "asks before it writes a test file"),
       .init(
         "doctor --yes --pause 90s dav+https://cloud.example/dav/", "WebDAV, with a body that pauses for 90 seconds"),
+      .init("doctor nas:", "the server of a place, with its credentials and options"),
       .init("doctor --yes --json --token-file ~/.token https://nas.example/in/", "for a program"),
     ],
     notes: """
       It looks at the name and its addresses, the certificate, the protocols and their limits, the largest body that passes,
       whether a proxy holds requests back, refuses methods, drops interim responses or ends bodies that pause, the URLs that
       the server gives to uploads, and CORS. Each finding has its consequence and lines for nginx, Apache, Caddy or haproxy.
-      URL is that of a push. Without --yes, and if nobody answers the question, nothing is written there.
+      URL is that of a push, or a place. Without --yes, and if nobody answers the question, nothing is written there.
       Exit status: 0 nothing is wrong, 1 something is, 2 wrong usage, 3 no server was reached.
-      """)
+      """, takesPlaces: true)
 
   let destination: Destination
   let connection: ConnectionOptions
   let settings: DoctorOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
-    guard arguments.operands.count == 1 else { throw UsageError("which server? One URL is wanted") }
+    guard arguments.operands.count == 1 else { throw UsageError("which server? One URL, or one place, is wanted") }
+    let arguments = try arguments.withPlace()
     connection = try ConnectionOptions(arguments, namesBuckets: false)
     destination = try Destination(arguments.operands[0])
     if destination.s3 != nil || destination.traits?.namesBuckets == true {

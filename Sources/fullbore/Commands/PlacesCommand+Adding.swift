@@ -16,6 +16,12 @@ extension PlacesCommand {
       }
       var text = PlaceText(name, url)
       try text.add(arguments)
+      if url.lowercased().hasPrefix("s3:"), !arguments.isGiven("endpoint"),
+        let endpoint = S3Access.endpoint(forNewPlaceWith: try arguments.text("profile"))
+      {
+        text.lines.append(PlaceText.line("endpoint", endpoint))
+        Console.output.write("The settings of AWS lead to \(shown(endpoint)), which becomes the place's endpoint.\n")
+      }
       var place = try file.checked(adding: text)
       if !isUntested {
         while true {

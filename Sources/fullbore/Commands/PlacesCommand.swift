@@ -8,6 +8,7 @@ struct PlacesCommand: Command {
     summary: "destinations with names: list them, add one and test it, remove one",
     options: [
       .flag("json", "of the list: one JSON object a line"),
+      .flag("names", "of the list: only the names, one a line, for the completions of a shell"),
       .flag("untested", "add the place without a request to it"),
     ] + Place.settings,
     examples: [
@@ -24,8 +25,9 @@ struct PlacesCommand: Command {
       password-command a command that prints it, like 'pass show nas'. On a terminal 'add' asks for what is missing, and
       keeps a token or password in the keyring where secret-tool is installed, else in a file for you alone.
       The test asks the server what it speaks, and for the folder of the place; it sends no file.
-      Credentials of a place are sent to its server only, for what is below its URL: also by 'resume', 'abort', 'status
-      --check' and 'watch', which take them from the place again.
+      Credentials of a place are sent to its server only, for what is below its URL and for the URLs that the server gives to
+      it: also by 'resume', 'abort', 'status --check' and 'watch', which take them from the place again. A place in S3
+      without an endpoint is at Amazon's, whatever AWS_ENDPOINT_URL says.
       """,
     operands: ["add", "remove"])
 
@@ -41,6 +43,7 @@ struct PlacesCommand: Command {
 
   let action: Action
   let isJSON: Bool
+  let listsNames: Bool
   let isUntested: Bool
   /// As given, with the settings for a new place.
   let arguments: Arguments
@@ -48,6 +51,7 @@ struct PlacesCommand: Command {
   init(_ arguments: Arguments) throws(UsageError) {
     self.arguments = arguments
     isJSON = arguments.flag("json")
+    listsNames = arguments.flag("names")
     isUntested = arguments.flag("untested")
     let operands = arguments.operands
     switch operands.first {
@@ -74,6 +78,11 @@ struct PlacesCommand: Command {
   func run() async -> ExitStatus {
     do throws(UsageError) {
       switch action {
+      case .list where listsNames:
+        // The shell shows what is printed in the middle of a line that is being typed, so an error is not said here.
+        guard let places = try? Places.load() else { return .usage }
+        for place in places.all { Console.output.write("\(place.name):\n") }
+        return .ok
       case .list:
         list(try Places.load())
         return .ok

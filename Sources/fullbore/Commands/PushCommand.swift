@@ -8,7 +8,7 @@ struct PushCommand: Command {
   static let declaration = CommandDeclaration(
     name: "push", synopsis: "push SOURCE... DESTINATION",
     summary: "upload files and folders; resumes by itself when run again",
-    options: PushOptions.declared, examples: PushOptions.examples, notes: PushOptions.notes)
+    options: PushOptions.declared, examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
 
   let options: PushOptions
 
@@ -91,7 +91,7 @@ struct PushCommand: Command {
             try await endListings([listing.id], in: journal)
           }
           return nil
-        }, renaming: { feed.renamed($0) })
+        }, renaming: feed)
       if ended == nil {
         try await walk.emptySources.look(
           in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)

@@ -8,7 +8,8 @@ extension PushFeed {
     guard let names else { return items }
     var kept: [UploadItem] = []
     var clashes: [(item: UploadItem, message: String)] = []
-    for item in items {
+    for (found, members) in await grouped(items) {
+      let item = await underGroupNumber(found, members, in: names, among: kept)
       let name = name(of: item)
       if !names.take(name, for: item.identity) {
         if let clash = await clash(of: item, in: names, among: kept) {
@@ -79,7 +80,7 @@ extension PushFeed {
   }
 
   /// nil: no other file of this push has the name of `item` and other bytes.
-  private func clash(
+  func clash(
     of item: UploadItem, in names: ClaimedNames, among batch: [UploadItem]
   ) async -> NameClash? {
     let (name, dropsFolders) = (name(of: item), run.destination.traits.dropsFolders)
@@ -102,7 +103,7 @@ extension PushFeed {
   }
 
   /// The name that the receiver is told.
-  private func name(of item: UploadItem) -> BytePath {
+  func name(of item: UploadItem) -> BytePath {
     run.destination.traits.dropsFolders ? item.target.path.name : item.target.path
   }
 }
@@ -110,13 +111,6 @@ extension PushFeed {
 extension UploadItem {
   /// nil: there are too many files of one name.
   fileprivate func underNextName(_ destination: UploadDestination) -> UploadItem? {
-    var numbered = numbered ?? UploadQueue.NumberedName(target.path)
-    guard numbered.count() else { return nil }
-    var item = self
-    item.numbered = numbered
-    item.target = destination.target(
-      numbered.path, length: target.length, contentType: target.contentType, overwrite: target.overwrite)
-    (item.target.modified, item.target.metadata) = (target.modified, target.metadata)
-    return item
+    under((numbered?.number ?? 1) + 1, destination)
   }
 }

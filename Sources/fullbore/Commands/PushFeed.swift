@@ -24,6 +24,11 @@ struct PushFeed: Sendable {
   let omitsTimes: Bool
   /// nil: all names differ anyway, as in a single folder.
   let names: ClaimedNames?
+  /// Gives the files of one photo the same number; nil: files get no other names.
+  let groups: GroupNumbers?
+  let photos = PhotoGroups()
+  /// The groups that have a name at the destination, without what tells their files apart.
+  let stems = ClaimedNames()
   /// Called for a file that is not sent.
   let refused: @Sendable (UploadItem, UploadError) -> Void
   private let resolver: SourceResolver
@@ -35,6 +40,12 @@ struct PushFeed: Sendable {
   ) throws(UploadError) {
     self.run = run
     self.names = names
+    groups =
+      run.onConflict == .rename
+      ? GroupNumbers(waitsForUnseen: run.waitsForOthers) { item, number in
+        guard let numbered = item.under(number, run.destination) else { return nil }
+        return names?.take(numbered.target.path, for: item.identity) == false ? nil : numbered
+      } : nil
     self.refused =
       refused ?? { item, error in
         PushObserver(report: run.report, counters: run.counters, skips: run.onConflict == .skip)
@@ -216,12 +227,14 @@ struct PushFeed: Sendable {
   private func item(
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
-    let name = UploadQueue.NumberedName(found.arrival)
+    let name =
+      run.isResume
+      ? UploadQueue.NumberedName(found.arrival, of: found.identity.name) : UploadQueue.NumberedName(found.arrival)
     var target = run.destination.target(
       name.path, length: info.length, contentType: contentType ?? ContentType.of(name.path), overwrite: overwrites)
     if !omitsTimes { target.modified = info.modified }
     var item = UploadItem(source: source, info: info, identity: found.identity, target: target)
-    if name.counter != nil { item.numbered = name }
+    if name.counter != nil || name.number > 1 { item.numbered = name }
     return item
   }
 }

@@ -22,7 +22,7 @@ struct PushRun: Sendable {
   var partsAtOnce: Int?
   var replacesGrown = false
   var onConflict = NameConflict.fail
-  /// The run finishes earlier pushes, without their `onConflict`.
+  /// The run finishes earlier pushes.
   var isResume = false
   /// Remembers which files arrived under numbered names; nil: none does.
   var renamed: RenamedFiles?
@@ -31,14 +31,16 @@ struct PushRun: Sendable {
   /// Waits for files that another process is sending.
   var waitsForOthers = true
 
-  /// Sends all items of `feed`. Returns the error that ended the run early, if any; the error was already reported.
+  /// Sends all items that `next` returns. Returns the error that ended the run early, if any; the error was already
+  /// reported. `feed`: gives files other names, if the push has that option.
   func run(
-    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?,
-    renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
+    _ next: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?,
+    renaming feed: PushFeed? = nil
   ) async -> UploadError? {
     let observer = PushObserver(
-      report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed)
-    let ended = await send(feed, observer, renaming: renaming)
+      report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed,
+      outage: outage)
+    let ended = await send(next, observer, renaming: feed)
     await renamed?.tell(report)
     guard let error = ended else { return nil }
     if observer.hasTold(error) {
@@ -63,8 +65,8 @@ struct PushRun: Sendable {
 
   /// Like `run`, but reports items to `observer`, and does not report the returned error.
   func send(
-    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver,
-    renaming: (@Sendable (UploadItem) -> UploadItem?)? = nil
+    _ next: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver,
+    renaming feed: PushFeed? = nil
   ) async -> UploadError? {
     report.began(at: destination.endpoint.description, speaking: destination.uploadProtocol.name)
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
@@ -75,7 +77,10 @@ struct PushRun: Sendable {
     // The receiver of a form decides on names, and its refusal may mean something else.
     if destination.traits.recipient == nil {
       if onConflict == .skip { queue.conflicts = .leaveOut }
-      if onConflict == .rename, let renaming { queue.conflicts = .rename(renaming) }
+      if onConflict == .rename, let feed {
+        queue.conflicts = .rename { feed.renamed($0) }
+        queue.groups = feed.groups
+      }
     }
     if waitsForOthers {
       queue.waiting = { [report, counters] pid in
@@ -91,7 +96,7 @@ struct PushRun: Sendable {
       (queue.jobs, queue.largeJobs) = (min(queue.jobs, most), min(queue.largeJobs, most))
     }
     do {
-      try await queue.run(feed, observer)
+      try await queue.run(next, observer)
       return nil
     } catch {
       return await told(error, journal)
@@ -107,7 +112,8 @@ extension PushRun {
   ) async throws(UploadError) {
     let kept = options.connection.journaled(
       reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
-      s3: reached.s3, omitsTimes: options.omitsTimes, verifies: options.verifies)
+      s3: reached.s3, omitsTimes: options.omitsTimes, verifies: options.verifies, renames: options.onConflict == .rename
+    )
     self.init(
       destination: reached.destination, transport: transport, journal: journal,
       destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
@@ -137,11 +143,13 @@ final class PushObserver: UploadObserver {
   private let skips: Bool
   private let isResume: Bool
   private let renamed: RenamedFiles?
+  private let outage: OutageMonitor?
 
   init(
     report: any PushReport, counters: PushCounters, skips: Bool = false, isResume: Bool = false,
-    renamed: RenamedFiles? = nil
+    renamed: RenamedFiles? = nil, outage: OutageMonitor? = nil
   ) {
+    self.outage = outage
     self.skips = skips
     self.isResume = isResume
     self.renamed = renamed
@@ -172,6 +180,7 @@ final class PushObserver: UploadObserver {
     let file = file(item, progress ?? UploadProgress())
     counters.large.ended(file)
     renamed?.note(item, outcome)
+    if case .failed(let error) = outcome { outage?.gaveUp(error) }
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
     case .sent(_, let start):

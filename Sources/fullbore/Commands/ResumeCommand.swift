@@ -15,12 +15,12 @@ struct ResumeCommand: Command {
       journal does not keep that.
       A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
       has to be run again.
-      A file whose name is taken gets no other name here, whatever --on-conflict the push had: run the same push again.
+      A file whose name is taken gets another name where the push had --on-conflict rename.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
       what is not given here is as if it had not been given there.
       Credentials and certificates come from where they were when the push began, and those of a place from that place as
       it is now. Those given here are for one server, so with unfinished uploads for several, DESTINATION must name one.
-      """)
+      """, takesPlaces: true)
 
   let choice: DestinationChoice
   let pace: PaceOptions
@@ -138,15 +138,17 @@ struct ResumeCommand: Command {
       (run.jobs, run.partsAtOnce) = (pace.jobs, pace.partsAtOnce)
       run.verifies = kept.verifies == true
       run.isResume = true
+      if kept.renames == true { (run.onConflict, run.renamed) = (.rename, RenamedFiles()) }
       run.outage = outage
       let feed = try PushFeed(
         run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: ClaimedNames())
       let walk = ResumeWalk(pages, report, counters)
-      return await run.run { () async throws(UploadError) in
-        let batch = await feed.next(of: walk)
-        if let failure = await walk.failure { throw UploadError(journal: failure) }
-        return batch
-      }
+      return await run.run(
+        { () async throws(UploadError) in
+          let batch = await feed.next(of: walk)
+          if let failure = await walk.failure { throw UploadError(journal: failure) }
+          return batch
+        }, renaming: feed)
     } catch {
       report.tell(error)
       return error

@@ -23,7 +23,7 @@ struct StatusCommand: Command {
       now, --check asks. It does not ask about files that a process is sending just now.
       Exit status: 0 the journal was read, also where files are unfinished or have failed; 1 it cannot be read; 2 wrong
       usage; 3 with --check, a server could not be asked.
-      """)
+      """, takesPlaces: true)
 
   let choice: DestinationChoice
   let journal: BytePath

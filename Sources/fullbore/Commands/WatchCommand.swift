@@ -13,7 +13,7 @@ struct WatchCommand: Command {
       .init(
         "watch DCIM/ http://nas:8080/2026/ --layout '{year}/{month}/{name}'",
         "what is there, and what arrives from now on")
-    ], notes: WatchOptions.notes)
+    ], notes: WatchOptions.notes, takesPlaces: true)
 
   let options: WatchOptions
 
@@ -96,7 +96,7 @@ struct WatchCommand: Command {
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
       run.replacesGrown = true
-      let observer = WatchObserver(feed, report, counters, options, arrived)
+      let observer = WatchObserver(feed, report, counters, options, arrived, outage)
       let items = try PushFeed(
         run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names
       ) { item, error in observer.ended(item, nil, .failed(error)) }
@@ -110,7 +110,7 @@ struct WatchCommand: Command {
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
           guard case let found?? = found else { return nil }
           return await items.items(found.map { FoundSource($0) })
-        }, observer, renaming: { items.renamed($0) })
+        }, observer, renaming: items)
       return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
     } catch {
       return error

@@ -102,16 +102,49 @@ struct FileUploadCheck: Sendable {
     }
   }
 
+  /// Deletes the test file. What the server keeps is told with its URL and size.
   private func remove(isWritten: Bool) async {
+    for left in leftUnderOtherNames { await tell(left.url, left.reason, isCertain: left.isCertain) }
     do throws(TransportError) {
       let response = try await target.answer(to: target.request("DELETE", target.testURL), over: log)
-      if response.isSuccess || [404, 410].contains(response.status) { return }
-      if isWritten {
-        target.report.note(
-          "removal", "DELETE is answered \(response.status): remove the test file by hand: \(target.testURL)")
-      }
+      if response.isGone { return }
+      await tell(target.testURL, "DELETE is answered \(response.status)", isCertain: isWritten)
     } catch {
-      target.report.note("removal", "\(error.message): remove the test file by hand: \(target.testURL)")
+      await tell(target.testURL, error.message, isCertain: true)
     }
   }
+
+  private func tell(_ url: HTTPURL, _ reason: String, isCertain: Bool) async {
+    // Without a response, it counts as there.
+    let response = try? await target.answer(to: target.request("HEAD", url), over: log)
+    if let response, [404, 410].contains(response.status) || !response.isSuccess && !isCertain { return }
+    let size = response.flatMap { $0.isSuccess ? $0.headers.bytes("Content-Length") : nil }
+    let file = "the test file\(size.map { " of \(Quantity.text(bytes: $0))" } ?? "")"
+    target.report.note("removal", "\(reason): remove \(file) by hand: \(url)")
+  }
+
+  /// Files that the upload has put aside, and has neither moved to their name nor deleted.
+  private var leftUnderOtherNames: [(url: HTTPURL, reason: String, isCertain: Bool)] {
+    var left: [(url: HTTPURL, reason: String, isCertain: Bool)] = []
+    for entry in log.entries where entry.request.url != target.testURL {
+      let (url, response) = (entry.request.url, entry.response)
+      let known = left.first { $0.url == url }
+      left.removeAll { $0.url == url }
+      switch entry.request.method {
+      case "PUT" where response.isSuccess: left.append((url, "it was not moved to its name", true))
+      case "DELETE" where !response.isGone:
+        left.append((url, "DELETE is answered \(response.status)", known?.isCertain ?? false))
+      case "DELETE",
+        "MOVE" where response.isSuccess:
+        break
+      default: if let known { left.append(known) }
+      }
+    }
+    return left
+  }
+}
+
+extension HTTPResponse {
+  /// The response to a DELETE says that there is nothing at the URL now.
+  fileprivate var isGone: Bool { isSuccess || [404, 410].contains(status) }
 }

@@ -18,7 +18,8 @@ enum Shell: String, CaseIterable, Sendable {
       let words = options.map { "--\($0.name)" }.joined(separator: " ")
       let values = options.filter { $0.value != nil && !$0.namesFile }
         .flatMap { ["--\($0.name)"] + ($0.short.map { ["-\($0)"] } ?? []) }.joined(separator: " ")
-      return "  \(command.name)) options='\(words)' values='\(values)' ;;\n"
+      let files = options.filter(\.namesFile).map { "--\($0.name)" }.joined(separator: " ")
+      return "  \(command.name)) options='\(words)' values='\(values)' files='\(files)' ;;\n"
     }
     let choices = commands.flatMap { command in
       command.completed.filter { !$0.choices.isEmpty }.map { option in
@@ -31,7 +32,7 @@ enum Shell: String, CaseIterable, Sendable {
     return """
       # Completions of fullbore for bash: made by 'fullbore completions bash'.
       _fullbore() {
-        local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options values words=
+        local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options values files words=
         COMPREPLY=()
         if [ "$COMP_CWORD" -eq 1 ]; then
           mapfile -t COMPREPLY < <(compgen -W '\(commands.map(\.name).joined(separator: " "))' -- "$word")
@@ -51,7 +52,18 @@ enum Shell: String, CaseIterable, Sendable {
         *" $before "*) compopt +o default +o bashdefault; return ;;
         esac
         case $word in
-        -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word") ;;
+        -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word"); return ;;
+        esac
+        case " $files " in
+        *" $before "*) return ;;
+        esac
+        case ${COMP_WORDS[1]} in
+        \(placed(commands).joined(separator: "|")))
+          mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" places --names 2>/dev/null)" -- "$word")
+          if [ ${#COMPREPLY[@]} -gt 0 ]; then
+            compopt -o nospace
+            mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word")
+          fi ;;
         esac
       }
       complete -o bashdefault -o default -F _fullbore fullbore
@@ -72,13 +84,21 @@ enum Shell: String, CaseIterable, Sendable {
         guard let short = option.short else { return "      \(repeats)--\(option.name)\(text)" }
         return "      '(-\(short) --\(option.name))'{-\(short),--\(option.name)}\(text)"
       }
-      let operands = command.operands.isEmpty ? "_files" : "(\(command.operands.joined(separator: " ")))"
+      let operands =
+        command.takesPlaces
+        ? "_fullbore_operands"
+        : command.operands.isEmpty ? "_files" : "(\(command.operands.joined(separator: " ")))"
       return
         "  \(command.name))\n    _arguments -S \\\n\(options.joined(separator: " \\\n")) \\\n      '*:file:\(operands)' ;;\n"
     }
     return """
       #compdef fullbore
       # Completions of fullbore for zsh: made by 'fullbore completions zsh'.
+      _fullbore_operands() {
+        local -a places
+        places=(${(f)"$(fullbore places --names 2>/dev/null)"})
+        _alternative 'files:file:_files' 'places:place:compadd -S "" -a places'
+      }
       _fullbore() {
         local -a commands
         commands=(
@@ -117,6 +137,14 @@ enum Shell: String, CaseIterable, Sendable {
         "complete -c fullbore -n '__fish_seen_subcommand_from \(command.name)' -f -a "
           + "'\(command.operands.joined(separator: " "))'\n"
       }.joined()
+      + placed(commands).map { name in
+        "complete -c fullbore -n '__fish_seen_subcommand_from \(name)' -a '(fullbore places --names 2>/dev/null)'\n"
+      }.joined()
+  }
+
+  /// The names of the commands that take places.
+  private static func placed(_ commands: [CommandDeclaration]) -> [String] {
+    commands.filter(\.takesPlaces).map(\.name)
   }
 
   /// `text` as one word of bash and zsh.

@@ -16,6 +16,8 @@ struct Arguments: Sendable {
   private(set) var wantsHelp: HelpLength?
   /// The place whose credentials these are; nil: they are given, or there are none.
   private(set) var placeOfCredentials: String?
+  /// The place in S3 that is the destination; nil: there is none.
+  private(set) var placeInS3: S3Options.PlaceInS3?
   /// Notices for the user about the use of a place.
   private(set) var notices: [String] = []
   private var values: [String: [BytePath]] = [:]
@@ -59,6 +61,10 @@ struct Arguments: Sendable {
           "--endpoint is another server than that of the place '\(place.name)', which gets nothing of its "
             + unused.joined(separator: ", "))
       }
+    }
+    if place.bucket != nil {
+      placeInS3 = .init(
+        name: place.name, namesProfile: values["profile"] == nil && place.values["profile"] != nil)
     }
     for (name, value) in place.values where values[name] == nil {
       if hasOtherServer && Place.ofServer.contains(name) || name == "on-conflict" && values["overwrite"] != nil {

@@ -10,6 +10,8 @@ struct CommandDeclaration: Sendable {
   var notes = ""
   /// The words among which the first operand is; empty: it is something else.
   var operands: [String] = []
+  /// An operand may be a place, such as `nas:`.
+  var takesPlaces = false
 
   struct Example: Sendable {
     /// The command line after `fullbore `.

@@ -63,7 +63,7 @@ extension ConnectionOptions {
   func journaled(
     _ destination: UploadDestination, overwrite: Bool, checksum: Digest.Algorithm? = nil,
     form: FormOptions = FormOptions(), s3: S3Location? = nil, omitsTimes: Bool = false,
-    verifies: Bool = false
+    verifies: Bool = false, renames: Bool = false
   ) -> JournalDestination {
     let isFromPlace = placeName != nil
     let files = headers.compactMap { header -> String? in
@@ -86,6 +86,7 @@ extension ConnectionOptions {
       omitsTimes: omitsTimes ? true : nil, verifies: verifies ? true : nil,
       recipient: destination.journaledRecipient, account: destination.journaledAccount)
     kept.placeName = placeName
+    kept.renames = renames ? true : nil
     return kept
   }
 

@@ -122,7 +122,7 @@ extension PushOptions {
 extension ConnectionOptions {
   /// Whether options that apply to one server only were given: credentials, certificates, the location of a bucket.
   private var isForOneServer: Bool {
-    tokenFile != nil || netrcFile != nil || !headers.isEmpty || certificates != nil || isInsecure || s3 != S3Options()
+    tokenFile != nil || netrcFile != nil || !headers.isEmpty || certificates != nil || isInsecure || s3.areGiven
   }
 
   /// Throws if such options would be used for several servers. `hint` says how to select one of them.

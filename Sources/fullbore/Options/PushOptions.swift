@@ -72,10 +72,8 @@ struct PushOptions: Sendable {
     try connection.s3.takeObjectOptions(arguments)
     destination = try Destination(last, connection.s3)
     try Self.check(connection, for: destination)
-    partSize = try arguments.parsed("part-size", wanted: "a size of at least 1K, like 8M") { text in
-      Quantity.size(text).flatMap { $0 >= 1024 ? $0 : nil }
-    }
-    checksum = try arguments.parsed("checksum", wanted: "one of \(Self.checksums)") { Digest.Algorithm($0) }
+    partSize = try Self.partSize(arguments)
+    checksum = try Self.checksum(arguments)
     if let checksum { try Self.check(checksum, for: destination) }
     verifies = arguments.flag("verify")
     checks = arguments.flag("check")
@@ -84,12 +82,7 @@ struct PushOptions: Sendable {
     tree.includesHidden = arguments.flag("hidden")
     tree.filter = try GlobFilter(arguments, sources)
     name = arguments.value("name")
-    if let memory = try arguments.parsed(
-      "spool-memory", wanted: "a size from 128K to 64G, like 32M",
-      { text in Quantity.size(text).flatMap { 128 << 10...64 << 30 ~= $0 ? Int($0) : nil } })
-    {
-      spool.memory = memory
-    }
+    if let memory = try Self.spoolMemory(arguments) { spool.memory = memory }
     spool.folder = arguments.value("spool-dir")?.absolute()
     form = try FormOptions(arguments)
     if !form.isEmpty, !destination.isForm {
@@ -97,7 +90,7 @@ struct PushOptions: Sendable {
     }
     (layout, edits) = try Self.gallery(arguments)
     onConflict = try NameConflict(arguments, counts: layout?.has(.counter) == true)
-    editQuality = try arguments.count("edit-quality", 1...100) ?? editQuality
+    editQuality = try Self.editQuality(arguments) ?? editQuality
     _ = try connection.requestHeaders(for: isDryRun ? nil : destination.endpoint)
     journal = try journalPath(arguments)
     tree.journal = JournalFiles(journal)
@@ -139,7 +132,7 @@ struct PushOptions: Sendable {
       if connection.hasCredentialsOfHTTP {
         throw UsageError("s3:// is signed with keys from the environment or ~/.aws: no --token-file, no --netrc")
       }
-    } else if connection.s3 != S3Options() {
+    } else if connection.s3.areGiven {
       throw UsageError(
         "--endpoint, --region, --profile, --addressing, --storage-class, --sse and --metadata are for s3:// only")
     }
@@ -189,8 +182,6 @@ struct PushOptions: Sendable {
       throw UsageError("--name '\(shown(name))': wanted a name, like IMG_1.jpg or 2024/IMG_1.jpg")
     }
   }
-
-  private static let checksums = Digest.Algorithm.all.map(\.name).joined(separator: ", ")
 
   static let declared: [OptionDeclaration] =
     [

@@ -13,8 +13,24 @@ struct S3Options: Sendable, Hashable {
   var storageClass: String?
   var metadata: [String: String] = [:]
   var encryption: S3Encryption?
+  /// The place that is the destination; nil: the destination is a URL, or is not in S3.
+  var place: PlaceInS3?
+
+  /// What decides about the endpoint of a place that has none of its own.
+  struct PlaceInS3: Sendable, Hashable {
+    var name: String
+    /// The place names the profile whose keys are used.
+    var namesProfile: Bool
+  }
 
   init() {}
+
+  /// Whether any of the options is given, or set by a place.
+  var areGiven: Bool {
+    var options = self
+    options.place = nil
+    return options != S3Options()
+  }
 
   init(_ arguments: Arguments) throws(UsageError) {
     endpoint = try arguments.parsed("endpoint", wanted: "a URL, like http://127.0.0.1:9000") { text in
@@ -24,6 +40,7 @@ struct S3Options: Sendable, Hashable {
       S3Address.isRegion($0) ? $0 : nil
     }
     profile = try arguments.text("profile")
+    place = arguments.placeInS3
     isVirtual = try arguments.parsed("addressing", wanted: "path or virtual") {
       $0 == "virtual" ? true : $0 == "path" ? false : nil
     }
@@ -91,8 +108,9 @@ struct S3Access: Sendable {
 
   init(bucket: String, _ options: S3Options) throws(UsageError) {
     let settings = try Self.settings(options.profile)
+    let endpoint = if let given = options.endpoint { given } else { try Self.endpoint(settings, options.place) }
     address = S3Address(
-      bucket: bucket, endpoint: options.endpoint ?? settings.endpoint,
+      bucket: bucket, endpoint: endpoint,
       region: options.region ?? settings.region ?? "us-east-1", isVirtual: options.isVirtual ?? settings.isVirtual)
     profile = options.profile
     signer = Self.signer(settings, address.region, profile)
@@ -120,6 +138,31 @@ struct S3Access: Sendable {
     // If the settings cannot be read again, the old credentials stay.
     S3Signer(settings.credentials, region: region, renewal: { try? Self.settings(profile).credentials })
   }
+
+  /// The endpoint where none is given. A place without one is at Amazon's, or where the profile is that it names: what
+  /// another program was told must lead neither its files nor its secrets elsewhere.
+  private static func endpoint(_ settings: S3Settings, _ place: S3Options.PlaceInS3?) throws(UsageError) -> String? {
+    guard let place else { return settings.endpoint }
+    if place.namesProfile, let own = settings.profileEndpoint { return own }
+    guard let found = settings.endpoint else { return nil }
+    let (origin, remedy) =
+      settings.endpointVariable.map { ("$\($0)", "unset \($0)") }
+      ?? ("the profile, which the place does not name,", "name it there: profile = \"NAME\"")
+    let text = PlaceText.quoted(shown(BytePath(found).withoutSecrets))
+    throw UsageError(
+      "the place '\(place.name)' has no endpoint, so it is at Amazon's, and \(origin) says \(text): write endpoint = \(text) "
+        + "into [places.\(place.name)] if the place is there, else \(remedy)")
+  }
+
+  /// For a new place that is given no endpoint: the one at which it would be found now, unless the profile has it that the
+  /// place names. nil: Amazon's, or it is not known without keys.
+  static func endpoint(forNewPlaceWith profile: String?) -> String? {
+    guard let settings = try? settings(profile) else { return nil }
+    return profile != nil && settings.profileEndpoint != nil ? nil : settings.endpoint
+  }
+
+  /// The endpoint of the profile that a place names; nil: none. Throws if there are no keys.
+  static func endpoint(of profile: String) throws(UsageError) -> String? { try settings(profile).profileEndpoint }
 
   private static func settings(_ profile: String?) throws(UsageError) -> S3Settings {
     do {

@@ -9,7 +9,7 @@ extension UploadError {
   func advised(goesOn: Bool, isResume: Bool = false) -> String {
     guard var advice = advice(goesOn) else { return message }
     if isResume, isNameTaken {
-      advice = "'fullbore resume' gives a file no other name, so run the same push again. There, \(advice)"
+      advice = "'fullbore resume' does as the push was told, so run the same push again with an option: \(advice)"
     }
     return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"
   }

@@ -88,6 +88,13 @@ final class OutageMonitor: Sendable {
     }
   }
 
+  /// Records that an upload was given up. If the server has refused it, the server has answered, so an outage is over.
+  /// Thread-safe.
+  func gaveUp(_ error: UploadError, at now: ContinuousClock.Instant = .now) {
+    guard error.side != .source, error.status != nil, !error.isOfOutage else { return }
+    end(at: now, sum: moved)
+  }
+
   /// `failed` as a closure, for `Uploader.retrying` and `UploadDestination.discover`.
   var noteRetry: @Sendable (UploadError, Duration) -> Void {
     { [self] error, wait in failed(error, next: wait) }
@@ -119,9 +126,10 @@ final class OutageMonitor: Sendable {
     let silent = sources.silent(since: now - Self.patience)
     let outage = state.withLock { state -> Outage? in
       let isWaiting = counters.isWaiting
-      if state.failed == nil, state.told == nil, !state.isDiscovering, !isWaiting {
+      let isTriedAgain = state.next.map { $0 > now } ?? false
+      if !state.isDiscovering, !isWaiting, !isTriedAgain {
         // Nothing is to be sent. A file that comes later waits from then on.
-        state.moved = now
+        if state.failed == nil, state.told == nil { state.moved = now }
         return nil
       }
       let begin = state.failed ?? state.moved

@@ -4,11 +4,13 @@ import Blobs
 
 // The journal knows which place a push named. Later commands take the place's credentials and pace from the file again.
 extension Places {
-  /// The place to which the uploads of an earlier push go: the one that the push named, if they are still below its URL,
-  /// else the one with the longest path. nil: there is none. Throws if several places with other settings have that path.
+  /// The place to which the uploads of an earlier push go: the one that the push named, if they are still below its URL.
+  /// If the push named none, the one with the longest path. nil: there is none. Throws if several places with other
+  /// settings have that path.
   func place(of kept: JournalDestination) throws(UsageError) -> Place? {
     let found = all.filter { $0.contains(kept) }
-    if let named = found.first(where: { $0.name == kept.placeName }) { return named }
+    // Another place that contains the URL may have the credentials of another account.
+    if let name = kept.placeName { return found.first { $0.name == name } }
     guard let longest = found.map(\.pathLength).max() else { return nil }
     let nearest = found.filter { $0.pathLength == longest }
     if let first = nearest.first, nearest.allSatisfy({ $0.hasConnection(of: first) }) { return first }
@@ -25,18 +27,18 @@ extension Place {
   func contains(_ kept: JournalDestination) -> Bool {
     guard let s3 = kept.s3 else { return HTTPURL(kept.endpoint).map(contains) ?? false }
     guard let bucket, bucket.bucket == s3.address.bucket, let prefix = kept.s3Prefix,
-      isAtEndpoint(s3.address.endpoint, bucket.bucket)
+      isAtEndpoint(s3.address.endpoint)
     else { return false }
     return bucket.prefix.isEmpty || DestinationChoice.isAtOrBelow(prefix, bucket.prefix)
   }
 
   /// Whether a push to this place in S3 would go to this endpoint. nil: Amazon's own.
-  private func isAtEndpoint(_ endpoint: String?, _ bucket: String) -> Bool {
+  private func isAtEndpoint(_ endpoint: String?) -> Bool {
     guard let options = try? S3Options(Arguments(self, PlacesCommand.connections)) else { return false }
     if let own = options.endpoint { return own == endpoint }
-    // The profile or the environment may have one. Where they cannot be read, nothing of the place is used.
-    guard let access = try? S3Access(bucket: bucket, options) else { return false }
-    return access.address.endpoint == endpoint
+    guard let profile = options.profile else { return endpoint == nil }
+    // Where the profile cannot be read, nothing of the place is used.
+    return (try? S3Access.endpoint(of: profile)).map { $0 == endpoint } ?? false
   }
 
   /// Whether two places of one URL lead to the same account over the same connection.
@@ -69,12 +71,12 @@ extension ConnectionOptions {
       }
       guard let name = kept.placeName else { return nil }
       let now = places.all.first { $0.name == name }.map { place in
-        ", and '\(name)' is \(place.url)\(place.values["endpoint"]?.last.map { " at \(shown($0))" } ?? "") now"
+        "\(place.url)\(place.values["endpoint"]?.last.map { " at \(shown($0))" } ?? "") in \(shown(places.file)) now"
       }
       throw UsageError(
-        "\(kept.endpoint): the credentials of this push were those of the place '\(name)'. \(shown(places.file)) has no place "
-          + "for this URL any more\(now ?? ""): give them with --token-file, --netrc or --header @FILE, or mend that file"
-      )
+        "\(kept.endpoint): the credentials of this push were those of the place '\(name)', which is "
+          + "\(now ?? "not in \(shown(places.file)) any more"): nothing was done. Give them with --token-file, --netrc or "
+          + "--header @FILE, or mend that file")
     } catch {
       throw UploadError(.giveUp, .destination, error.message)
     }

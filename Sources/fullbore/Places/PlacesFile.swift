@@ -13,7 +13,7 @@ final class PlacesFile: Sendable {
   static func open() throws(UsageError) -> PlacesFile {
     let named = try Places.path()
     named.makeFolders()
-    let path = named.resolved() ?? named
+    let path = target(of: named)
     let folder = path.folder
     let descriptor = folder.withCString { Platform.open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
     guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else {
@@ -30,6 +30,15 @@ final class PlacesFile: Sendable {
     }
   }
 
+  /// The file itself, which may not exist: a link can be made before its file.
+  private static func target(of named: BytePath) -> BytePath {
+    if let real = named.resolved() { return real }
+    var path = named
+    // As many links as the system follows.
+    for _ in 0..<40 { if let next = path.linkTarget() { path = next } }
+    return path
+  }
+
   private init(_ path: BytePath, _ folder: Int32, _ bytes: [UInt8], _ places: Places) {
     (self.path, self.folder, self.bytes, self.places) = (path, folder, bytes, places)
   }
@@ -37,7 +46,9 @@ final class PlacesFile: Sendable {
   deinit { close(folder) }
 
   /// The new place, checked as it would be read from the file. Throws if there is one of its name.
-  func checked(adding text: PlaceText) throws(UsageError) -> Place {
+  func checked(adding text: PlaceText) throws(UsageError) -> Place { try checked(adding: text, to: places) }
+
+  private func checked(adding text: PlaceText, to places: Places) throws(UsageError) -> Place {
     if !Place.isName(text.name) {
       throw UsageError("'\(shown(text.name))': a place is called by letters, digits, - and _, 64 at most")
     }
@@ -72,7 +83,9 @@ final class PlacesFile: Sendable {
   }
 
   func add(_ text: PlaceText) throws(UsageError) {
-    var new = bytes
+    // The user may have changed the file while they were asked and the server was tested.
+    var new = try OwnFile.bytes(of: path) ?? []
+    _ = try checked(adding: text, to: try Places(path, new))
     if let last = new.last {
       if last != UInt8(ascii: "\n") { new.append(UInt8(ascii: "\n")) }
       new.append(UInt8(ascii: "\n"))

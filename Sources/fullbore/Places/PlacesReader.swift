@@ -1,3 +1,4 @@
+import BlobClient
 import Blobs
 
 /// Checks the text of `config.toml`. Every error has the file, the line and the column, and what to do.
@@ -59,7 +60,18 @@ struct PlacesReader {
       if let values = try values(of: entry) { place.values[entry.key] = values }
     }
     try check(place, table)
+    do throws(UsageError) { try PushOptions.checkValues(of: place) } catch {
+      throw located(error, place, table)
+    }
     return place
+  }
+
+  /// The error with the position of the option that it begins with.
+  private func located(_ error: UsageError, _ place: Place, _ table: TOMLDocument.Table) -> UsageError {
+    if place.positions.values.contains(where: error.message.hasPrefix) { return error }
+    let named = place.positions.filter { error.message.hasPrefix("--\($0.key)") }.max { $0.key.count < $1.key.count }
+    guard let named else { return refusal(table.position, error.message) }
+    return UsageError("\(named.value): \(error.message.dropFirst(2))")
   }
 
   private func checkedURL(_ entry: TOMLDocument.Entry) throws(UsageError) -> String {
@@ -123,6 +135,11 @@ struct PlacesReader {
       throw refusal(entry.valuePosition, "on-conflict: overwrite loses files, so it is given to each command")
     }
     let isFile = text.hasPrefix("@")
+    if option.name == "proxy", !isFile, Proxy(text)?.hasCredentials == true {
+      throw refusal(
+        entry.valuePosition,
+        "proxy: no password is written here: put the URL into a file, and write proxy = \"@FILE\"")
+    }
     if option.name == "header" || option.name == "form", !isFile {
       throw refusal(
         entry.valuePosition,
@@ -169,6 +186,9 @@ struct PlacesReader {
         position("user"),
         "user: the password is wanted too: password-command = \"COMMAND\" prints it; or leave both out, and "
           + "write netrc-file = \"FILE\"")
+    }
+    if user?.contains(where: { $0.bytes.contains(UInt8(ascii: ":")) }) == true {
+      throw refusal(position("user"), "user: a colon would end the name there, and begin the password (RFC 7617)")
     }
     if user == nil, password != nil {
       throw refusal(position("password-command"), "password-command: user is wanted too")

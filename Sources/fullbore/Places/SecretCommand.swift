@@ -27,10 +27,15 @@ struct SecretCommand: Sendable, Hashable {
   /// output is known.
   func output(again: Bool = false, patience: Duration = Self.patience) throws(UsageError) -> String {
     if !again, let known = Self.outputs.withLock({ $0[text] }) { return known }
-    let lines = String(decoding: try run(patience), as: UTF8.self).split(whereSeparator: \.isNewline).map { $0.trimmed }
-      .filter { !$0.isEmpty }
-    guard lines.count == 1, !lines[0].utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+    guard let output = String(validating: try run(patience), as: UTF8.self) else {
+      throw UsageError("\(setting): what the command prints is not UTF-8")
+    }
+    let lines = output.split(whereSeparator: \.isNewline).map { $0.trimmed }.filter { !$0.isEmpty }
+    guard lines.count == 1 else {
       throw UsageError("\(setting): wanted one line from the command, and it printed \(lines.count)")
+    }
+    if lines[0].utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+      throw UsageError("\(setting): what the command prints has a control character in it")
     }
     Self.outputs.withLock { $0[text] = lines[0] }
     return lines[0]

@@ -60,7 +60,8 @@ struct TOMLReader {
     if rest.first == "." {
       throw TOMLError(position, "keys with dots mean nothing here: write a line with the table, as [places.NAME]")
     }
-    if !takeIf("=") { throw TOMLError(position, "wanted '=' and a value after '\(key)'") }
+    // What stands alone on a line may be a secret, so it is not repeated.
+    if !takeIf("=") { throw TOMLError(position, "wanted '=' and a value after the name of a setting") }
     skipSpaces()
     let valueStart = position
     return .init(key: key, value: try value(), keyPosition: start, valuePosition: valueStart)

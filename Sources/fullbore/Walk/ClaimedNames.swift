@@ -29,6 +29,15 @@ final class ClaimedNames: Sendable {
     }
   }
 
+  /// Whether `take` would return true.
+  func isFree(_ name: BytePath, for file: BytePath) -> Bool {
+    let entry = Self.entry(name, file)
+    return table.withLock { table in
+      let found = table.entries[table.place(of: entry)]
+      return found == 0 || found == entry
+    }
+  }
+
   /// Reassigns `name` to this file.
   func give(_ name: BytePath, to file: BytePath) {
     let entry = Self.entry(name, file)

@@ -1,7 +1,6 @@
 import BlobMedia
 import Blobs
 import Platform
-import Synchronization
 
 /// Provides metadata about files of a camera roll to protocols that transmit metadata.
 struct GalleryMetadata: Sendable {
@@ -108,48 +107,5 @@ extension CaptureDate {
     var status = stat()
     if path.status(&status) != 0 { return nil }
     self.init(FileStamp(status))
-  }
-}
-
-/// Finds photos with a rendered edit or a sidecar, from one listing per folder.
-final class EditedPhotos: Sendable {
-  private struct Look {
-    var folder: BytePath = ""
-    var stamp: FileStamp?
-    var rendered: Set<BytePath> = []
-    var noted: Set<BytePath> = []
-  }
-  private let latest = Mutex(Look())
-
-  /// Whether the photo has a rendered edit. Blocks.
-  func contains(_ stem: BytePath, in folder: BytePath) -> Bool {
-    look(at: folder) { $0.rendered.contains(stem) }
-  }
-
-  /// Whether the photo has a sidecar. Blocks.
-  func hasNotes(_ stem: BytePath, in folder: BytePath) -> Bool { look(at: folder) { $0.noted.contains(stem) } }
-
-  private func look(at folder: BytePath, _ answer: (Look) -> Bool) -> Bool {
-    var status = stat()
-    let stamp = folder.status(&status) == 0 ? FileStamp(status) : nil
-    var look = latest.withLock { $0 }
-    if look.folder != folder || look.stamp == nil || look.stamp != stamp {
-      look = Look(folder: folder, stamp: stamp)
-      // Called without the lock: a thread that hangs in the folder must not block others.
-      Self.fill(&look)
-      // The folder may change again within the resolution of its modification time, so the listing is not cached.
-      if let stamp, stamp.unsettled(at: FileStamp.now) > 0 { look.stamp = nil }
-      latest.withLock { $0 = look }
-    }
-    return answer(look)
-  }
-
-  private static func fill(_ look: inout Look) {
-    guard let names = OpenFolder(look.folder, "", follow: true) else { return }
-    while let name = names.nextName() {
-      let name = GalleryName(name)
-      if name.isRendered { look.rendered.insert(name.stem) }
-      if name.kind == .sidecar { look.noted.insert(name.stem) }
-    }
   }
 }

@@ -21,10 +21,11 @@ final class WatchObserver: UploadObserver {
   /// `arrived` gets each file that this watch has sent.
   init(
     _ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions,
-    _ arrived: FileQueue<PushedFile>?
+    _ arrived: FileQueue<PushedFile>?, _ outage: OutageMonitor?
   ) {
     self.arrived = arrived
-    pushed = PushObserver(report: report, counters: counters, skips: options.push.onConflict == .skip)
+    pushed = PushObserver(
+      report: report, counters: counters, skips: options.push.onConflict == .skip, outage: outage)
     self.feed = feed
     self.report = report
     self.counters = counters

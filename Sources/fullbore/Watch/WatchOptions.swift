@@ -14,11 +14,8 @@ struct WatchOptions: Sendable {
   init(_ arguments: Arguments) throws(UsageError) {
     let arguments = try arguments.withPlace()
     push = try PushOptions(arguments)
-    let wanted = "a duration, like 5s or 1h"
-    if let settle = try arguments.parsed("settle", wanted: wanted, Quantity.duration) { self.settle = settle }
-    rescan = try arguments.parsed("rescan", wanted: wanted) { text in
-      Quantity.duration(text).flatMap { $0 >= .seconds(1) ? $0 : nil }
-    }
+    if let settle = try Self.settle(arguments) { self.settle = settle }
+    rescan = try Self.rescan(arguments)
     command = if let path = arguments.value("on-done") { try UploadCommand(path, option: "on-done") } else { nil }
     guard push.urls.isEmpty, push.databases.isEmpty, !push.readsStandardInput else {
       throw UsageError("only folders are watched")
@@ -32,6 +29,18 @@ struct WatchOptions: Sendable {
             "'\(shown(push.sources[index]))' lies in '\(shown(push.sources[other]))': give one of the two")
         }
       }
+    }
+  }
+
+  private static let wanted = "a duration, like 5s or 1h"
+
+  static func settle(_ arguments: Arguments) throws(UsageError) -> Duration? {
+    try arguments.parsed("settle", wanted: wanted, Quantity.duration)
+  }
+
+  static func rescan(_ arguments: Arguments) throws(UsageError) -> Duration? {
+    try arguments.parsed("rescan", wanted: wanted) { text in
+      Quantity.duration(text).flatMap { $0 >= .seconds(1) ? $0 : nil }
     }
   }
 

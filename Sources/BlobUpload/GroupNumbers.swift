@@ -1,0 +1,110 @@
+import Blobs
+import Synchronization
+
+/// The files that belong to one photo: its picture, its RAW file, its film, its edits. Programs find them by their common
+/// name, so that the number behind a taken name must be the same for all of them.
+package struct FileGroup: Sendable, Hashable {
+  /// The same for all files of the group, and for no other file.
+  package let key: BytePath
+  /// The number of this file is that of the group.
+  package let isMain: Bool
+
+  package init(_ key: BytePath, isMain: Bool) { (self.key, self.isMain) = (key, isMain) }
+}
+
+/// Gives the files of a group the number of its main file. The other files wait until that has ended, because its name may
+/// turn out to be taken only at the destination.
+package final class GroupNumbers: Sendable {
+  private struct State {
+    /// Numbers over 1.
+    var numbers: [BytePath: Int] = [:]
+    var underWay: Set<BytePath> = []
+    /// Hashes of the keys of groups whose main file has ended, as there may be a million of them.
+    var ended: Set<Int> = []
+    var waiting: [BytePath: [UploadQueue.Claimed]] = [:]
+    /// How many wait for a main file that was not found yet.
+    var unseen = 0
+    var waitsForUnseen: Bool
+  }
+  private let state: Mutex<State>
+  private let numbering: @Sendable (UploadItem, Int) -> UploadItem?
+  /// More files do not wait for a main file that may not come.
+  private static let mostUnseen = 4096
+
+  /// - `waitsForUnseen`: files may come before their main file, and the feed has an end.
+  /// - `numbering`: returns the item under its name with this number; nil: another file has that name.
+  package init(waitsForUnseen: Bool, numbering: @escaping @Sendable (UploadItem, Int) -> UploadItem?) {
+    state = Mutex(State(waitsForUnseen: waitsForUnseen))
+    self.numbering = numbering
+  }
+
+  /// The number of a group; nil: it has none, or it is 1.
+  package func number(of group: FileGroup) -> Int? { state.withLock { $0.numbers[group.key] } }
+
+  package func note(_ number: Int, of group: FileGroup) {
+    if number > 1 { state.withLock { $0.numbers[group.key] = max(number, $0.numbers[group.key] ?? 1) } }
+  }
+
+  /// The item under the number of its group; nil: it has that, or cannot get it.
+  func numbered(_ item: UploadItem) -> UploadItem? {
+    guard let group = item.group, !group.isMain, let number = number(of: group), item.numbered?.number ?? 1 < number
+    else { return nil }
+    return numbering(item, number)
+  }
+
+  /// Called before the files can be sent.
+  func begin(_ works: [UploadQueue.Claimed]) {
+    for work in works {
+      guard let group = work.item.group, group.isMain else { continue }
+      note(work.item.numbered?.number ?? 1, of: group)
+      state.withLock { state in
+        guard state.underWay.insert(group.key).inserted else { return }
+        state.unseen -= state.waiting[group.key]?.count ?? 0
+      }
+    }
+  }
+
+  /// Whether the file is not to be sent now. It comes back from `end` or `takeUnseen`.
+  func keepsWaiting(_ work: UploadQueue.Claimed) -> Bool {
+    guard let group = work.item.group, !group.isMain else { return false }
+    // It has its name already.
+    if case .done = work.claim { return false }
+    return state.withLock { state in
+      if state.ended.contains(group.key.hashValue) { return false }
+      if !state.underWay.contains(group.key) {
+        guard state.waitsForUnseen, state.unseen < Self.mostUnseen else { return false }
+        state.unseen += 1
+      }
+      state.waiting[group.key, default: []].append(work)
+      return true
+    }
+  }
+
+  /// Called after a file was sent, or was not. Returns the files that have waited for it.
+  func end(_ work: UploadQueue.Claimed) -> [UploadQueue.Claimed] {
+    guard let group = work.item.group, group.isMain else { return [] }
+    return state.withLock { state in
+      state.underWay.remove(group.key)
+      state.ended.insert(group.key.hashValue)
+      return state.waiting.removeValue(forKey: group.key) ?? []
+    }
+  }
+
+  /// Called when no further files come. Returns those whose main file has not come.
+  func takeUnseen() -> [UploadQueue.Claimed] {
+    state.withLock { state in
+      let unseen = state.waiting.filter { !state.underWay.contains($0.key) }
+      for key in unseen.keys { state.waiting[key] = nil }
+      (state.unseen, state.waitsForUnseen) = (0, false)
+      return unseen.values.flatMap(\.self)
+    }
+  }
+
+  /// Returns all files that wait; nothing more is sent.
+  func drop() -> [UploadQueue.Claimed] {
+    state.withLock { state in
+      defer { (state.waiting, state.unseen, state.waitsForUnseen) = ([:], 0, false) }
+      return state.waiting.values.flatMap(\.self)
+    }
+  }
+}
