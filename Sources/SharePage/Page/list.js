@@ -82,6 +82,7 @@ export class WindowedList {
   draw() {
     const { element, items } = this;
     if (element.hidden) return;
+    element.style.display = items.length > 0 ? "" : "none";
     // The style gives the height of a row as that of a line.
     const height = parseFloat(getComputedStyle(element).lineHeight);
     element.style.height = items.length * height + "px";
@@ -110,8 +111,6 @@ export class WindowedList {
       this.fill(row, item, width);
       previous = row;
     }
-    // An empty list has no width.
-    if (width === 0 && items.length > 0) drawLists();
     if (focused && !focused.isConnected) {
       const next = items[Math.min(focused.ariaPosInSet - 1, items.length - 1)];
       (this.#rows.get(next)?.querySelector("button, a") ?? this.refuge)?.focus();
