@@ -41,12 +41,12 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
   private mutating func append(_ part: ArraySlice<UInt8>) throws(ServerError) {
     let name = BytePath(part)
     switch name {
-    case "": throw ServerError(400, "a path may not have an empty component", kind: .badName)
-    case ".", "..": throw ServerError(400, "a path may not have a component '\(name)'", kind: .badName)
+    case "": throw ServerError(400, "a path may not have an empty component")
+    case ".", "..": throw ServerError(400, "a path may not have a component '\(name)'")
     default: break
     }
     if part.contains(0) || part.contains(slash) {
-      throw ServerError(400, "a name may not have a NUL or a slash in it", kind: .badName)
+      throw ServerError(400, "a name may not have a NUL or a slash in it")
     }
     if part.count > 255 {
       throw ServerError(400, "a name may not be longer than 255 bytes, this one has \(part.count)", kind: .longName)

@@ -6,8 +6,6 @@ extension ServerError {
     case reservedName = "reserved-name"
     /// The name or the path is too long.
     case longName = "long-name"
-    /// The name has parts that no file may have.
-    case badName = "bad-name"
     /// The name, or that of one of its folders, is taken.
     case nameTaken = "name-taken"
     /// The file is longer than `maxSize`.
