@@ -182,4 +182,5 @@ def main():
             report(link, work, runs)
 
 
-main()
+if __name__ == "__main__":
+    main()

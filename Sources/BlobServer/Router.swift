@@ -75,7 +75,9 @@ enum Router {
         } else {
           "\(call.method) is not allowed here"
         }
-      return .reply(Reply(known ? 405 : 501, ["Allow": OptionsRoutes.allowed(call.options)], text: text))
+      let kind: ServerError.Kind? = known && call.options.isReadOnly ? .readOnly : nil
+      let error = ServerError(known ? 405 : 501, text, kind: kind)
+      return .reply(Reply(error, ["Allow": OptionsRoutes.allowed(call.options)]))
     }
   }
 

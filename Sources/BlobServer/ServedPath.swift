@@ -45,15 +45,23 @@ package struct ServedPath: Sendable, Hashable, CustomStringConvertible {
     case ".", "..": throw ServerError(400, "a path may not have a component '\(name)'")
     default: break
     }
-    if part.contains(0) || part.contains(slash) { throw ServerError(400, "a name may not have a NUL or a slash in it") }
-    if part.count > 255 {
-      throw ServerError(400, "a name may not be longer than 255 bytes, this one has \(part.count)")
+    if part.contains(0) || part.contains(slash) {
+      throw ServerError(400, "a name may not have a NUL or a slash in it")
     }
-    if name.isReserved { throw ServerError(403, "the name '\(name)' is kept for the server itself") }
+    if part.count > 255 {
+      throw ServerError(400, "a name may not be longer than 255 bytes, this one has \(part.count)", kind: .longName)
+    }
+    if name.isReserved {
+      throw ServerError(403, "the name '\(name)' is kept for the server itself", kind: .reservedName)
+    }
     length += part.count + (components.isEmpty ? 0 : 1)
     components.append(name)
-    if length > Self.longest { throw ServerError(414, "the path is longer than \(Self.longest) bytes") }
-    if components.count > Self.deepest { throw ServerError(414, "the path has more than \(Self.deepest) components") }
+    if length > Self.longest {
+      throw ServerError(414, "the path is longer than \(Self.longest) bytes", kind: .longName)
+    }
+    if components.count > Self.deepest {
+      throw ServerError(414, "the path has more than \(Self.deepest) components", kind: .longName)
+    }
   }
 
   /// Parses a percent-encoded URL path, which begins with a slash. `isFolder`: it ends with a slash. RFC 3986 §3.3.

@@ -151,6 +151,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var status: Int
   /// The registered name of the problem type, if there is one. RFC 9457 §4.2.
   package var problem: String?
+  /// What the client may tell its user in another language; nil: only the message says it.
+  package var kind: Kind?
   /// Additional header fields of the response.
   package var headers: HTTPHeaders = [:]
   /// The system's error number; nil if the error is not the system's.
@@ -169,10 +171,11 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   /// Creates an error of the server itself, as if for a response with status 500.
   public init(_ message: String) { self.init(500, message) }
 
-  package init(_ status: Int, _ message: String, problem: String? = nil) {
+  package init(_ status: Int, _ message: String, problem: String? = nil, kind: Kind? = nil) {
     self.status = status
     self.message = message
     self.problem = problem
+    self.kind = kind
   }
 
   public var description: String { message }

@@ -90,7 +90,7 @@ final class Upload: Sendable {
         error.isPastLength = true
         throw error
       }
-      if let limit = home.maxSize, end > limit { throw ServerError(413, "an upload may have \(limit) bytes at most") }
+      if let limit = home.maxSize, end > limit { throw ServerError.tooLarge(limit) }
       defer {
         if !state.isOnProbation { state.offset = reception.length }
         state.touched = wallClock()

@@ -278,7 +278,7 @@ extension Uploads {
       }
     }
     if let maxSize, length > maxSize {
-      throw ServerError(413, "an upload may have \(maxSize) bytes at most, the parts have \(length)")
+      throw ServerError(413, "an upload may have \(maxSize) bytes at most, the parts have \(length)", kind: .tooLarge)
     }
     var record = record
     if record.length == nil {

@@ -55,6 +55,8 @@ package enum SharePage {
   /// A style sheet without its indentation and most of its spaces. It has no texts with spaces.
   private static func style(_ bytes: [UInt8]) -> File {
     let text = squeezed(lines(bytes).joined(), aroundAll: [";", "{", "}", ","])
+      // Before a colon, a space is a part of a selector.
+      .split(separator: ": ", omittingEmptySubsequences: false).joined(separator: ":")
     return File(bytes: Array(text.utf8), type: "text/css; charset=utf-8")
   }
 
@@ -65,7 +67,8 @@ package enum SharePage {
   }
 
   private static let operators = [
-    ",", ";", ":", "?", "{", "}", "=", "=>", "===", "!==", "&&", "||", "<", ">", "<=", ">=", "*", "??",
+    ",", ";", ":", "?", "{", "}", "=", "=>", "===", "!==", "&&", "||", "<", ">", "<=", ">=", "*", "??", "(", ")",
+    "[", "]", "+", "-",
   ]
 
   /// Without the spaces beside these pieces of text.

@@ -84,6 +84,30 @@ struct SharePageTests {
     #expect(disk.contains("\"lists\":false,\"downloads\":false"))
   }
 
+  /// The page has a text for each kind in the languages of its readers.
+  @Test func aRefusalHasAKindForThePage() throws {
+    let server = try server {
+      $0.maxSize = 5000
+      $0.maxTotal = 4000
+    }
+    server.folder.write("file", [1])
+    func refusal(_ path: String, length: Int = 1) throws -> String? {
+      let headers = [token, tus, ("Upload-Length", "\(length)"), ("Upload-Metadata", "relativePath \(base64(path))")]
+      return try server.ask("POST", "/", headers, body: [])["Fullbore-Error"]
+    }
+    #expect(try refusal("a/.fullbore/b") == "reserved-name" && refusal("../b") == nil)
+    #expect(try refusal(String(repeating: "a", count: 256)) == "long-name")
+    #expect(try refusal(String(repeating: "a/", count: 300) + "b") == "long-name")
+    #expect(try refusal("file/b") == "name-taken" && refusal("file", length: 2) == "name-taken")
+    #expect(try refusal("b", length: 5001) == "too-large" && refusal("b", length: 4001) == "beyond-total")
+    #expect(try refusal("b") == nil)
+    let reader = try self.server { $0.isReadOnly = true }
+    #expect(
+      try reader.ask("POST", "/", [token, tus, ("Upload-Length", "1")], body: [])["Fullbore-Error"] == "read-only")
+    let script = try server.ask("GET", "/.fullbore-page/text.js").text
+    for kind in ServerError.Kind.allCases { #expect(script.contains("\"\(kind.rawValue)\":"), "\(kind)") }
+  }
+
   @Test func aListForScriptsIsJSON() throws {
     let server = try server()
     server.folder.write(BytePath("<b>&\"\u{1}ü"), [1, 2])

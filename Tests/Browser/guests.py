@@ -115,7 +115,7 @@ def words(browser, folder):
               const { left, bottom } = status.getBoundingClientRect();
               return status.scrollHeight <= status.clientHeight + 1 && document.elementFromPoint(left + 5, bottom - 5) === status;
             }"""), "the reason is cut off")
-            require("itself" in visit.text("#uploads"), visit.text("#uploads"))
+            require("The receiver refuses it: its name is reserved." in visit.text("#uploads"), visit.text("#uploads"))
             require(not page.is_visible("button[aria-label^='Try again']"), "an attempt that can only fail is offered")
             visit.screenshot("phone-refused")
             # The picture of an entry is a part of its link.
@@ -135,6 +135,12 @@ def words(browser, folder):
             require(wide <= 180, f"the page is {wide} pixels wide on a screen of 180")
             page.goto(f"http://{HOST}:{server.port}/none/")
             visit.until("#folder-note", "no such folder")
+        # A German reader with a very small screen.
+        with Visit(browser, server.port, locale="de-DE", **dict(PHONE, viewport={"width": 180, "height": 400})) as visit:
+            visit.choose(kept)
+            visit.until("#uploads", "Der Empfänger lehnt es ab: Der Name ist ihm vorbehalten.")
+            wide = visit.page.evaluate("document.documentElement.scrollWidth")
+            require(wide <= 180, f"the German page is {wide} pixels wide on a screen of 180")
         # The address of a file leads to the file, once the code is known.
         with Visit(browser, server.port, code=None, path="/photo.png") as visit:
             visit.wait_for("#gate:not([hidden])")

@@ -88,6 +88,40 @@ def gallery(browser, folder):
         require(visit.page.locator("#entries img").count() == 0, "a server that gives no files is asked for previews")
 
 
+def calm(browser, folder):
+    """While many files are sent, their rows change once a second, hidden rows of the folder never; a button acts at once."""
+    store = folder / "in"
+    for index in range(40):
+        picture(store / f"there/{index}.png", 10 * KiB, index)
+        (store / f"{index}.txt").write_text("there")
+    files = [folder / f"{i:03}.bin" for i in range(300)]
+    for path in files:
+        path.write_bytes(os.urandom(40 * KiB))
+    with share(store) as server, Link(server.port, bytes_per_second=MiB) as link:
+        with Visit(browser, link.port) as visit:
+            page = visit.page
+            visit.until("#entries", "9.txt")
+            visit.choose(*files)
+            visit.until("#total-count", r"^\d\d+ / 300")
+            page.evaluate("""() => {
+              window.drawings = [];
+              window.hidden = 0;
+              const all = { childList: true, subtree: true, characterData: true };
+              new MutationObserver(() => drawings.push(performance.now())).observe(document.getElementById("uploads"), all);
+              new MutationObserver((records) => (hidden += records.length)).observe(document.getElementById("entries"), all);
+            }""")
+            time.sleep(4)
+            drawings, hidden = page.evaluate("[drawings.length, hidden]")
+            require(2 <= drawings <= 7, f"the rows changed {drawings} times in 4 s")
+            require(hidden == 0, f"rows that nobody sees changed {hidden} times")
+            page.evaluate("document.querySelector('#uploads .row:last-child .change').focus()")
+            page.keyboard.press("Enter")
+            eventually(lambda: "Paused" in visit.text("#uploads"), "the row does not say that it is paused", 0.7)
+            page.evaluate("[...document.querySelectorAll('#uploads .row')].find((row) => row.item.state === 'paused').change.click()")
+            visit.finish(300)
+            require_same({path.name: path for path in files} | {str(p.relative_to(store)): p for p in store.rglob("*.[pt][nx][gt]")}, store)
+
+
 def drawn_size(page, name):
     """The size of the picture in the row of a file that is being sent, or null."""
     return page.evaluate("""name => {

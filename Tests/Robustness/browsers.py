@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Fifty clients at once that behave as the page of `fullbore serve --share`: they ask what is offered, list the folder, create
 tus uploads, send pieces of 1 MiB, break connections in the middle of a piece and go on with HEAD, and look at thumbnails.
-Checks every byte and the server's memory, and prints its processor time.
+Checks every byte and the server's memory, and prints its processor time. Then clients that ask for a long list and read
+nothing: each list is in memory once.
 
     browsers.py short         about ten seconds
     browsers.py long          larger files and more cuts; some minutes
 """
-import base64, hashlib, http.client, json, random, sys, threading, time
+import base64, contextlib, hashlib, http.client, json, random, re, sys, threading, time
 from urllib.parse import urljoin
 
 from support import *
@@ -150,16 +151,51 @@ def check(sizes, cut_chance):
                     f"{peak / MiB:.1f} MiB, {busy:.1f} s of processor time")
 
 
+def slow_lists():
+    """Nine clients ask for a list of 10,000 long names and read nothing. Returns what the server's memory was."""
+    with scratch() as work, contextlib.ExitStack() as clients:
+        store = work / "store"
+        store.mkdir()
+        for index in range(10_000):
+            (store / f"{index:05}-{'x' * 230}").touch()
+        with serve(store, work / "log", "--share", "--download", "--json") as server:
+            before, promised = memory(server.process.pid), 0
+            for _ in range(9):
+                client = clients.enter_context(socket.socket())
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                client.settimeout(30)
+                client.connect(("127.0.0.1", server.port))
+                client.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+                               "Accept: application/json\r\n\r\n".encode())
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    head += client.recv(512)
+                if not head.startswith(b"HTTP/1.1 200"):
+                    raise Failure(f"the list: {head[:200]}")
+                promised += int(re.search(rb"Content-Length: (\d+)", head)[1])
+            grown = memory(server.process.pid) - before
+            text = f"lists of {promised / MiB:.1f} MiB take {grown / MiB:.1f} MiB while nobody reads them"
+            if promised < 40 * MiB or grown > 1.6 * promised:
+                raise Failure(text)
+            return text
+
+
+def memory(process):
+    """The resident memory of the process in bytes."""
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process}/status").read_text())[1]) * KiB
+
+
 def main(arguments):
     if arguments not in (["short"], ["long"]):
         raise SystemExit(__doc__)
     is_long = arguments == ["long"]
     sizes = [100_000, 3 * MiB, 1, 20 * MiB, 1_500_000] * 4 if is_long else [100_000, 3 * MiB + 5, 1]
     results = Results("browsers")
-    try:
-        results.add("passed", "fifty browsers", check(sizes, 0.1))
-    except Failure as failure:
-        results.add("failed", "fifty browsers", str(failure))
+    for name, work in [("fifty browsers", lambda: check(sizes, 0.1)), ("slow lists", slow_lists)]:
+        try:
+            results.add("passed", name, work())
+        except Failure as failure:
+            results.add("failed", name, str(failure))
     results.finish()
 
 

@@ -232,7 +232,7 @@ final class Connection: @unchecked Sendable {
     notes?.answer(
       reply.status, bodyStart: writer.end + Int64(text.count - (sendsBody(of: reply) ? reply.size : 0)))
     writer.add(text, then: sendsBody(of: reply) ? reply.body : nil)
-    phase = .answering(reply, closes: closes)
+    phase = .answering(reply.withoutBytes, closes: closes)
     send()
   }
 

@@ -43,6 +43,7 @@ struct Reply: Sendable {
   init(_ error: ServerError, _ headers: HTTPHeaders = [:]) {
     self.init(error.status, headers, text: error.message)
     for field in error.headers.fields { self.headers[field.name] = field.value }
+    self.headers[ServerError.kindField] = error.kind?.rawValue
     guard let problem = error.problem else { return }
     self.headers["Content-Type"] = "application/problem+json"
     body = .bytes(Self.problem(problem, error.message))
@@ -72,6 +73,13 @@ struct Reply: Sendable {
   /// Whether the body is sent. It is not sent in a response to HEAD, and never with these status codes, whatever the
   /// header fields say. RFC 9110 §9.3.2, §15.3.5, §15.4.5.
   func hasBody(to method: String) -> Bool { method != "HEAD" && status != 204 && status != 304 }
+
+  /// The reply while the writer has its in-memory body, which must not be in memory twice.
+  var withoutBytes: Reply {
+    var reply = self
+    if !isOfFiles { reply.body = .bytes([]) }
+    return reply
+  }
 
   /// The header section, followed by the body if that is in memory and is sent. `date`: the value of `Date`.
   func text(to method: String, date: String?, keepsConnection: Bool) -> [UInt8] {

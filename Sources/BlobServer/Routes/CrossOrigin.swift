@@ -32,7 +32,8 @@ enum CrossOrigin {
   /// Response header fields that scripts may read, besides the CORS-safelisted ones.
   private static let exposed = [
     "Accept-Encoding", "Accept-Patch", "Accept-Ranges", "Allow", "Content-Disposition", "Content-Location",
-    "Content-Range", "ETag", "Location", "Repr-Digest", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension",
+    "Content-Range", "ETag", ServerError.kindField, "Location", "Repr-Digest", "Retry-After", "Tus-Checksum-Algorithm",
+    "Tus-Extension",
     "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length",
     "Upload-Draft-Interop-Version", "Upload-Expires", "Upload-Incomplete", "Upload-Length", "Upload-Limit",
     "Upload-Metadata", "Upload-Offset", UploadOutcomeField.name, "Want-Content-Digest", "WWW-Authenticate",

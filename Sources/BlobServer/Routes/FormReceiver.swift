@@ -107,7 +107,7 @@ final class FormReceiver: BodyReceiver {
     guard let (reception, entry, _) = state.file else { return }
     do throws(ServerError) {
       if let limit = service.options.maxSize, reception.length + Int64(bytes.count) > limit {
-        throw ServerError(413, "an upload may have \(limit) bytes at most")
+        throw ServerError.tooLarge(limit)
       }
       try reception.append(.bytes(bytes))
     } catch {

@@ -5,7 +5,7 @@ import Blobs
 enum IETFRoutes {
   /// A request for an upload's URL.
   static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
-    if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
+    if call.options.isReadOnly { throw ServerError(403, "the server is read-only", kind: .readOnly) }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
     guard let ietf = IETF(call.headers) else {
       throw ServerError(400, "this Upload-Draft-Interop-Version is not spoken; 3 to 8 are")

@@ -16,7 +16,7 @@ enum PutRoutes {
     let whole = try PartialBody.wholeLength(ofPut: call.headers)
     if let length, let whole { try PartialBody.check(length, isWhole: whole) }
     if let limit = call.options.maxSize, let length, length > limit {
-      throw ServerError(413, "an upload may have \(limit) bytes at most, this one has \(length)")
+      throw ServerError(413, "an upload may have \(limit) bytes at most, this one has \(length)", kind: .tooLarge)
     }
     let store = call.service.store
     let target = try store.target(at: path, in: path.parent)
@@ -35,11 +35,11 @@ enum PutRoutes {
     let mayBeFile = !isFolder && !path.isRoot
     if call.method == "PUT" {
       if mayBeFile { return path }
-      throw ServerError(409, "\(path) names a folder; a file's name is needed")
+      throw ServerError(409, "\(path) names a folder; a file's name is needed", kind: .nameTaken)
     }
     if mayBeFile, try !call.showsFolder(at: path) { return path }
     guard let name = ContentDisposition.fileName(call.headers["Content-Disposition"]) else { return nil }
-    if mayBeFile, name == path.name.bytes { throw ServerError(409, "\(path) is a folder") }
+    if mayBeFile, name == path.name.bytes { throw ServerError(409, "\(path) is a folder", kind: .nameTaken) }
     return try path.appending(name)
   }
 
@@ -113,7 +113,7 @@ private final class PutReceiver: BodyReceiver {
 
   func take(_ piece: BodyPiece) throws(ServerError) {
     if let limit = service.options.maxSize, reception.length + Int64(piece.count) > limit {
-      throw ServerError(413, "an upload may have \(limit) bytes at most")
+      throw ServerError.tooLarge(limit)
     }
     digests?.take(piece)
     try reception.append(piece)

@@ -25,7 +25,7 @@ enum TusRoutes {
   /// A request for an upload's URL.
   static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
     if let refusal = versionRefusal(call) { return .reply(refusal) }
-    if call.options.isReadOnly { throw ServerError(403, "the server is read-only") }
+    if call.options.isReadOnly { throw ServerError(403, "the server is read-only", kind: .readOnly) }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
     switch call.method {
     case "HEAD":
@@ -155,7 +155,7 @@ enum TusRoutes {
 
   static func checkLength(_ length: Int64, _ options: ServerOptions) throws(ServerError) {
     if let limit = options.maxSize, length > limit {
-      throw ServerError(413, "an upload may have \(limit) bytes at most, not \(length)")
+      throw ServerError(413, "an upload may have \(limit) bytes at most, not \(length)", kind: .tooLarge)
     }
   }
 

@@ -13,7 +13,9 @@ extension FileStore {
       var state = try openTarget(at: path, in: folder)
       state.isConcealed = true
       state.item?.concealTime()
-      state.refusal = state.refusal.map { ServerError($0.status, "no file can be stored at \(path ?? folder)") }
+      state.refusal = state.refusal.map {
+        ServerError($0.status, "no file can be stored at \(path ?? folder)", kind: $0.kind)
+      }
       return state
     } catch {
       throw error.concealed(at: path ?? folder)
@@ -49,7 +51,8 @@ extension ServerError {
   func concealed(at path: ServedPath) -> ServerError {
     // A symbolic link is refused with 403. 412 says that a version was asked for.
     guard [403, 409, 412].contains(status) else { return self }
-    return ServerError(status == 412 ? 412 : 409, "the name of \(path) is taken, or that of one of its folders")
+    return ServerError(
+      status == 412 ? 412 : 409, "the name of \(path) is taken, or that of one of its folders", kind: .nameTaken)
   }
 }
 

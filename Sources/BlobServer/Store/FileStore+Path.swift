@@ -31,7 +31,9 @@ extension FileStore {
     var own = own.withLock { $0?.identity }
     // A read-only server has not opened it.
     if own == nil { own = try root.status(ServedPath.storeName).map { FileIdentity($0) } }
-    if FileIdentity(named) == own { throw ServerError(403, "\(path) is kept for unfinished uploads") }
+    if FileIdentity(named) == own {
+      throw ServerError(403, "\(path) is kept for unfinished uploads", kind: .reservedName)
+    }
   }
 
   private func serve(_ now: Folder) throws(ServerError) -> [String] {

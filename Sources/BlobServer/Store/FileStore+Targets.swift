@@ -60,13 +60,17 @@ extension FileStore {
         isElsewhere
         ? "on another file system than the served folder"
         : "another mount than the served folder (as by mount --bind), into which the system moves no file"
-      return (folder, ServerError(403, "\(Self.name(path)) is \(place): start a server of its own for it"))
+      return (
+        folder, ServerError(403, "\(Self.name(path)) is \(place): start a server of its own for it", kind: .notWritable)
+      )
     }
     guard let problem = folder.problemOfWriting() else { return (folder, nil) }
     let reason = String(cString: strerror(problem))
     // Of a file system that has become read-only, as after a failure of its disk, the client may hope for better.
     let status = problem == EROFS ? 500 : 403
-    return (folder, ServerError(status, "the server may not write into \(Self.name(path)): \(reason)"))
+    return (
+      folder, ServerError(status, "the server may not write into \(Self.name(path)): \(reason)", kind: .notWritable)
+    )
   }
 
   private static func name(_ path: ServedPath) -> String { path.isRoot ? "the served folder" : "\(path)" }

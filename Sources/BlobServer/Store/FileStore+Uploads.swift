@@ -235,7 +235,7 @@ extension FileStore {
         try folder.open(record.target.name, O_RDONLY)
       }
       if try reception.hasSameBytes(as: file, interruption) { return item }
-      throw ServerError(409, "\(record.target) exists with other bytes")
+      throw ServerError(409, "\(record.target) exists with other bytes", kind: .nameTaken)
     }
   }
 

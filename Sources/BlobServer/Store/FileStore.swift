@@ -82,7 +82,7 @@ package final class FileStore: UploadStore {
 
   /// The folder of unfinished uploads; throws 403 for a read-only server.
   func uploads() throws(ServerError) -> Folder {
-    guard let store else { throw ServerError(403, "the server is read-only") }
+    guard let store else { throw ServerError(403, "the server is read-only", kind: .readOnly) }
     return store
   }
 

@@ -52,7 +52,9 @@ final class Quota: Sendable {
     guard let limit else { return .max }
     let least = max(promised, held)
     if least > limit {
-      throw ServerError(413, "all files together may have \(limit) bytes at most, this one has at least \(least)")
+      throw ServerError(
+        413, "all files together may have \(limit) bytes at most, this one has at least \(least)",
+        kind: .beyondTotal)
     }
     do throws(ServerError) {
       return try take(id, promised: promised, held: held, limit)

@@ -79,14 +79,14 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
 
   /// Throws if bytes of this length (nil: unknown) cannot be published in place of `item`.
   package func admit(_ item: StoredItem, at target: ServedPath, length: Int64?) throws(ServerError) {
-    if item.isFolder { throw ServerError(409, "\(target) is a folder") }
+    if item.isFolder { throw ServerError(409, "\(target) is a folder", kind: .nameTaken) }
     switch self {
     case .replace: break
     case .replaceVersion: try checkVersion(item, at: target)
     case .mustBeNew: throw ServerError(412, "\(target) exists")
     case .keep:
       if let length, length != item.length {
-        throw ServerError(409, "\(target) exists with \(item.length) bytes, these would be \(length)")
+        throw ServerError(409, "\(target) exists with \(item.length) bytes, these would be \(length)", kind: .nameTaken)
       }
     }
   }

@@ -82,6 +82,9 @@ export class WindowedList {
   draw() {
     const { element, items } = this;
     if (element.hidden) return;
+    const focused = [...this.#rows.values()].find((row) => row.contains(document.activeElement));
+    // A list that is not displayed has no place on the page.
+    element.style.display = items.length > 0 ? "" : "none";
     // The style gives the height of a row as that of a line.
     const height = parseFloat(getComputedStyle(element).lineHeight);
     element.style.height = items.length * height + "px";
@@ -89,7 +92,6 @@ export class WindowedList {
     const first = Math.max(0, Math.floor(-top / height) - margin);
     const end = Math.ceil((innerHeight - top) / height) + margin;
     const visible = new Set(items.slice(first, Math.max(first, end)));
-    const focused = [...this.#rows.values()].find((row) => row.contains(document.activeElement));
     for (const [item, row] of this.#rows) {
       if (visible.has(item)) continue;
       this.#rows.delete(item);
@@ -110,8 +112,6 @@ export class WindowedList {
       this.fill(row, item, width);
       previous = row;
     }
-    // An empty list has no width.
-    if (width === 0 && items.length > 0) drawLists();
     if (focused && !focused.isConnected) {
       const next = items[Math.min(focused.ariaPosInSet - 1, items.length - 1)];
       (this.#rows.get(next)?.querySelector("button, a") ?? this.refuge)?.focus();

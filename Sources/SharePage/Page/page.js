@@ -18,6 +18,7 @@ function notice(id, message, actions = {}) {
   const shown = notices.get(id);
   if (shown?.message === message) return;
   shown?.remove();
+  if (shown?.message === element("live").textContent) announce("");
   notices.delete(id);
   if (!message) return;
   const buttons = Object.entries(actions).map(([label, onclick]) => make("button", { textContent: text(label), onclick }));

@@ -98,7 +98,9 @@ export class Queue extends EventTarget {
     this.#pump();
   }
 
+  // The row of a finished file may still have its buttons.
   pause(item) {
+    if (item.state === "done") return this.#change();
     if (this.active.has(item)) return item.control.abort("paused");
     this.#leave(item);
     this.#enter(item, "paused");
@@ -116,6 +118,7 @@ export class Queue extends EventTarget {
 
   // Deletes also what the server has of the file.
   remove(item) {
+    if (item.state === "done") return this.#change();
     if (this.active.has(item)) return item.control.abort("remove");
     if (!this.failed.has(item)) this.#count(item, -1);
     this.#drop(item);

@@ -1,10 +1,13 @@
 // The rows of files to be sent, and of finished ones, which are folded.
-import { copy, drawLists, element, setAttribute, setIcon, setText, showName, fitted, WindowedList } from "./list.js";
+import { copy, element, setAttribute, setIcon, setText, showName, fitted, WindowedList } from "./list.js";
 import { size, text } from "./text.js";
 import { drawThumbnail } from "./thumbnails.js";
 
+// Each drawing leaves garbage, which browsers collect late. In ms.
+const period = 1000;
 // Until then, rows keep their places: someone is about to press a button.
 let stillUntil = 0;
+let nextDrawing = 0;
 
 // Returns a function that shows the queue's state.
 export function showRows(queue) {
@@ -14,10 +17,14 @@ export function showRows(queue) {
   for (const type of ["pointerdown", "pointermove"]) {
     element("uploads").addEventListener(type, () => (stillUntil = performance.now() + 800), { passive: true });
   }
+  queue.addEventListener("added", () => (nextDrawing = 0));
+  let planned = null;
   const show = () => {
-    const current = [...queue.failed, ...queue.active, ...queue.elsewhere, ...queue.paused, ...queue.waiting];
-    if (performance.now() < stillUntil) setTimeout(show, 300);
-    else uploads.show(current);
+    clearTimeout(planned);
+    const rest = Math.max(stillUntil, nextDrawing) - performance.now();
+    if (rest > 0) return (planned = setTimeout(show, rest));
+    nextDrawing = performance.now() + period;
+    uploads.show([...queue.failed, ...queue.active, ...queue.elsewhere, ...queue.paused, ...queue.waiting]);
     folded.hidden = queue.finished.length === 0;
     setText(folded, text("finished", { n: queue.finished.length }));
     finished.show(queue.finished);
@@ -25,6 +32,7 @@ export function showRows(queue) {
   folded.onclick = () => {
     element("finished").hidden = !element("finished").hidden;
     setAttribute(folded, "aria-expanded", !element("finished").hidden);
+    nextDrawing = 0;
     show();
   };
   return show;
@@ -32,9 +40,13 @@ export function showRows(queue) {
 
 function makeRow(queue) {
   const row = copy("upload");
-  row.change.onclick = () => (["paused", "failed"].includes(row.item.state) ? queue.resume(row.item) : queue.pause(row.item));
+  row.change.onclick = () => {
+    nextDrawing = 0;
+    if (["paused", "failed"].includes(row.item.state)) queue.resume(row.item);
+    else queue.pause(row.item);
+  };
   row.removal.onclick = () => {
-    stillUntil = 0;
+    stillUntil = nextDrawing = 0;
     queue.remove(row.item);
   };
   return row;
@@ -50,7 +62,7 @@ function fill(row, item, width) {
   setText(row.status, statusOf(item, width));
   row.share.hidden = item.sent === 0 || isDone || state === "failed";
   row.share.value = item.sent / item.size || 0;
-  row.canvas.hidden = !drawThumbnail(row, drawLists);
+  row.canvas.hidden = !drawThumbnail(row, () => fill(row, item, width));
   row.drawing.toggleAttribute("hidden", !row.canvas.hidden);
   setIcon(row.drawing, state === "failed" ? "problem" : isDone ? "done" : "file");
   const action = { failed: "retry", paused: "goOn" }[state] ?? "pause";
@@ -63,8 +75,11 @@ function fill(row, item, width) {
 
 function statusOf(item, width) {
   const { state, problem, path, target } = item;
+  const isDone = state === "done";
+  const partly = text("partly", { sent: size(item.sent), size: size(item.size) });
   if (problem) return problem;
-  if (state === "sending" || state === "retrying") return text("partly", { sent: size(item.sent), size: size(item.size) });
-  if (state === "done" && target !== path) return text("renamed", { name: fitted(target.split("/").pop(), width - 160) });
-  return size(item.size) + " · " + text(state === "done" ? item.outcome : state);
+  if (state === "sending" || state === "retrying") return partly;
+  if (isDone && target !== path) return text("renamed", { name: fitted(target.split("/").pop(), width - 160) });
+  const amount = item.sent > 0 && !isDone ? partly : size(item.size);
+  return amount + " · " + text(isDone ? item.outcome : state);
 }

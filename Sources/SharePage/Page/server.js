@@ -4,11 +4,11 @@
 export const root = new URL(document.documentElement.dataset.base, location.href).href;
 const storageKey = "fullbore code " + root;
 
-// An error status with the server's reason.
+// An error status with the server's reason, in English. `kind`: one for which the page may have a text, or null.
 export class Refusal extends Error {
-  constructor(status, reason, retryAfter) {
+  constructor(status, reason, retryAfter, kind = null) {
     super(`${status} ${reason}`);
-    Object.assign(this, { status, reason: reason.trim().slice(0, 300) || String(status), retryAfter: Number(retryAfter) || 0 });
+    Object.assign(this, { status, kind, reason: reason.trim().slice(0, 300) || String(status), retryAfter: Number(retryAfter) || 0 });
   }
 }
 

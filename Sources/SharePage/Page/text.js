@@ -34,11 +34,18 @@ const TEXTS = {
     "Der Empfänger nimmt nicht mehr als {size} im Ganzen. Diese Seite wartet auf Platz."],
   trouble: ["The receiver has trouble. This page tries again.", "Der Empfänger hat ein Problem. Diese Seite versucht es weiter."],
   refused: ["The receiver refuses it: {why}", "Der Empfänger lehnt es ab: {why}"],
+  "reserved-name": ["its name is reserved.", "Der Name ist ihm vorbehalten."],
+  "long-name": ["its name is too long.", "Der Name ist zu lang."],
+  "name-taken": ["its name is taken.", "Der Name ist vergeben."],
+  "too-large": ["it is too large.", "Zu groß."],
+  "beyond-total": ["it is larger than the room for all.", "Größer als der Platz für alle."],
+  "read-only": ["no files are taken.", "Er nimmt keine Dateien an."],
+  "not-writable": ["the folder cannot be written.", "In den Ordner kann er nicht schreiben."],
   tooLarge: ["Too large: the receiver takes files of at most {size}.", "Zu groß: Der Empfänger nimmt Dateien bis {size}."],
   unreadable: ["The file was changed or removed. Choose it again.", "Die Datei wurde geändert oder gelöscht. Wähle sie noch einmal."],
   noRoom: ["Not enough room: {rest} are to be sent and {free} are free.", "Nicht genug Platz: {rest} sind noch zu senden, {free} sind frei."],
-  unfinished: ["Not finished last time: {names}. Choose them again to go on.",
-    "Letztes Mal nicht fertig: {names}. Wähle sie noch einmal, dann geht es weiter."],
+  unfinished: ["Not finished last time: {names}. Choose the same again to go on.",
+    "Letztes Mal nicht fertig: {names}. Wähle dasselbe noch einmal, dann geht es weiter."],
   keepOn: ["Keep the screen on and this page open.", "Lass den Bildschirm an und diese Seite offen."],
   inFolder: ["In this folder", "In diesem Ordner"], sortBy: ["Sort by", "Sortieren"], byName: ["Name", "Name"],
   byDate: ["Newest first", "Neueste zuerst"], bySize: ["Largest first", "Größte zuerst"],
@@ -53,6 +60,9 @@ const locale = tags.find((tag) => languages.includes(tag.slice(0, 2))) ?? "en";
 const language = locale.slice(0, 2);
 
 export const text = (key, values = {}) => TEXTS[key][languages.indexOf(language)].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+// What a kind of refusal is; null: it is not known.
+export const refusal = (kind) => (Object.hasOwn(TEXTS, kind) ? text(kind) : null);
 
 // Without characters that are invisible or change the direction of what follows: a name must not look like another one.
 export const visible = (name) => name.replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");

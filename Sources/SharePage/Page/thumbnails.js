@@ -7,7 +7,7 @@ const made = new Map();
 const wanted = new Map();
 let isMaking = false;
 
-// Returns whether the row has its picture now; otherwise, `then` may be called later.
+// Returns whether the row has its picture now; otherwise, `then` may be called later, while the row shows the same file.
 export function drawThumbnail(row, then) {
   const { item, canvas } = row;
   const picture = made.get(item.key);
@@ -18,19 +18,18 @@ export function drawThumbnail(row, then) {
     canvas.key = item.key;
   }
   if (picture === undefined && item.file?.type.startsWith("image/") && item.size < 60e6) {
-    wanted.set(item.key, row);
-    if (!isMaking) makeAll(then);
+    wanted.set(item.key, { row, item, then });
+    if (!isMaking) makeAll();
   }
   return Boolean(picture);
 }
 
-async function makeAll(then) {
+async function makeAll() {
   isMaking = true;
   for (let next; (next = [...wanted].pop()); ) {
-    const [key, { item, isConnected }] = next;
+    const [key, { row, item, then }] = next;
     wanted.delete(key);
-    // The row may show another file by now.
-    if (!isConnected || item.key !== key || !item.file) continue;
+    if (!row.isConnected || !item.file) continue;
     const picture = await pictureOf(item.file).catch(() => null);
     made.set(key, picture);
     const [[oldest, other]] = made;
@@ -38,7 +37,7 @@ async function makeAll(then) {
       other?.close();
       made.delete(oldest);
     }
-    if (picture) then();
+    if (picture && row.isConnected) then();
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   isMaking = false;

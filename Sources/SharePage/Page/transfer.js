@@ -1,7 +1,7 @@
 // Sends one file, and goes on after every interruption.
 import * as memory from "./memory.js";
 import { lengthOf, Refusal, Unreachable } from "./server.js";
-import { size, text } from "./text.js";
+import { refusal, size, text } from "./text.js";
 import * as tus from "./tus.js";
 
 const MiB = 1 << 20;
@@ -121,7 +121,7 @@ async function recover(item, error, context, signal, failures) {
     if (!(await isReadable(item))) throw new Failed(text("unreadable"));
     return pause(text(navigator.onLine ? "unreachable" : "offline"), delay);
   }
-  const { status, reason, message, retryAfter } = error;
+  const { status, kind, reason, message, retryAfter } = error;
   if (status === 409 && item.tries < 20) {  // Other bytes have the name.
     context.names.end(item, false);
     do context.names.next(item);
@@ -132,7 +132,7 @@ async function recover(item, error, context, signal, failures) {
   if (status === 401) return context.askForCode(signal);
   if (status === 507) return pause(text(context.maxTotal ? "totalFull" : "full", { size: size(context.maxTotal) }), Math.max(retryAfter, 10));
   if (status >= 500 || [408, 425, 429].includes(status)) return pause(text("trouble"), Math.max(retryAfter, delay));
-  throw Object.assign(new Failed(text("refused", { why: reason ?? message })), { isRefused: true });
+  throw Object.assign(new Failed(text("refused", { why: refusal(kind) ?? reason ?? message })), { isRefused: true });
 }
 
 // An unreadable file looks like a broken connection.

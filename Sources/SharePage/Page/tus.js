@@ -53,7 +53,7 @@ function exchange(method, url, headers, body, signal, progressed) {
       if (signal?.aborted) reject(signal.reason);
       else if (xhr.status === 0) reject(new Unreachable());
       else if (xhr.status < 300) resolve(xhr);
-      else reject(new Refusal(xhr.status, xhr.responseText, xhr.getResponseHeader("Retry-After")));
+      else reject(new Refusal(xhr.status, xhr.responseText, xhr.getResponseHeader("Retry-After"), xhr.getResponseHeader("Fullbore-Error")));
     };
     xhr.open(method, url);
     const all = { "Tus-Resumable": "1.0.0", ...authorization(), ...headers };

@@ -208,8 +208,8 @@ struct ServeCommand: Command {
   }
 
   private func announce(_ server: Server, _ certificate: SelfSignedCertificate?) {
-    let links = share.map { _ in ShareLinks(server, listen, token: options.token ?? "").all }
-    let url = links?.first ?? server.url
+    let links = ShareLinks(server, listen, token: share.flatMap { _ in options.token }).all
+    let url = links.first ?? server.url
     if style == .json {
       var line = JSONLine("listening")
       line.add("url", url)
@@ -224,8 +224,8 @@ struct ServeCommand: Command {
     if listen.port != 0, server.port != listen.port {
       Console.error.write("Port \(listen.port) is taken by another program, so this is port \(server.port).\n")
     }
-    for link in links?.dropFirst() ?? [] { Console.error.write("or \(link)\n") }
-    if links != nil, Console.error.isTerminal, let code = QRCode(url) {
+    for link in links.dropFirst() { Console.error.write("or \(link)\n") }
+    if share != nil, Console.error.isTerminal, let code = QRCode(url) {
       Console.error.write("\n" + code.lines.map { "  \($0)\n" }.joined() + "\n")
       Console.error.write("Scan it with a phone's camera, or open the link in a browser.\n")
     }

@@ -29,9 +29,9 @@ struct CompletionsCommand: Command {
     examples: [
       .init(
         "completions bash > ~/.local/share/bash-completion/completions/fullbore",
-        "for bash, from its next start on; the folder must be there"),
-      .init("completions zsh > ~/.zfunc/_fullbore", "for zsh, where fpath has ~/.zfunc"),
-      .init("completions fish > ~/.config/fish/completions/fullbore.fish", "for fish"),
+        "for bash, from its next start on; the folder must be there: mkdir -p makes it"),
+      .init("completions zsh > ~/.zfunc/_fullbore", "for zsh, where fpath has ~/.zfunc, which must be there"),
+      .init("completions fish > ~/.config/fish/completions/fullbore.fish", "for fish; the folder must be there"),
     ], operands: Shell.allCases.map(\.rawValue))
 
   let shell: Shell
