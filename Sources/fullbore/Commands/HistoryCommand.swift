@@ -23,7 +23,8 @@ struct HistoryCommand: Command {
     notes: """
       NAME is a pattern as that of 'push --include', compared with a source's name and its path. The journal has one line for
       each file and destination: when it was last sent in full. It does not know what was deleted or changed at the
-      destination since: 'push --check' asks. --forget deletes no file, here or there. Days and times are those of this machine's time zone; those of --json are
+      destination since: 'push --check' asks. --forget deletes no file, here or there. Days and times are those of this
+      machine's time zone; those of --json are
       seconds since 1970. Exit status: 0 the journal was read; 1 it cannot be read; 2 wrong usage.
       """)
 

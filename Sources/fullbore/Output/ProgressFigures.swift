@@ -20,7 +20,7 @@ struct ProgressFigures {
       "\(Quantity.grouped(counters.filesThere)) of \(Quantity.grouped(counters.filesFound.load(ordering: .relaxed)))\(more) files"
     let bytes = "\(Quantity.text(bytes: settled)) of \(Quantity.text(bytes: found))\(more)"
     let share = isListed && found > 0 ? Self.percentage(settled, of: found) : nil
-    let rate = Quantity.text(bytesPerSecond: speed.bytesPerSecond)
+    let rate = speed.isKnown ? Quantity.text(bytesPerSecond: speed.bytesPerSecond) : nil
     var left: String?
     let time = remaining.update(found.subtractingClamped(settled), bytesPerSecond: speed.steady, at: time)
     // Without a rest to send, the servers' answers are awaited.
@@ -68,11 +68,13 @@ struct Speed {
     return Double(last.bytes.subtractingClamped(first.bytes)) / (last.time - first.time)
   }
 
+  var isKnown: Bool { duration >= 0.2 }
+
   /// The same, but 0 in the first two seconds, which say little.
-  var steady: Double {
-    guard let first = samples.first, let last = samples.last, last.time - first.time >= 2 else { return 0 }
-    return bytesPerSecond
-  }
+  var steady: Double { duration < 2 ? 0 : bytesPerSecond }
+
+  /// The time between the first sample and the last one.
+  private var duration: Double { (samples.last?.time ?? 0) - (samples.first?.time ?? 0) }
 }
 
 /// The time left. It counts down, and approaches the estimate by the current speed slowly.

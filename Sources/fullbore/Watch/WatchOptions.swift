@@ -60,7 +60,7 @@ struct WatchOptions: Sendable {
         "look at everything again so often, as network drives need; not done when not given"),
       .value(
         "on-done", "COMMAND",
-        "a program to run for each file that has arrived, with its path as the argument, without a shell"),
+        "a program to run for each file that has arrived, with its path as argument, without a shell"),
     ] + PushOptions.declared
 
   static let notes = """
