@@ -115,7 +115,8 @@ extension EndToEnd {
       #expect(seen.count >= 4, "the time until the next attempt does not count down: \(seen)")
       let again = try await server.startAgain(in: scratch)
       let ended = try await terminal.lines("the end") { $0.contains("ended 0") }
-      #expect(ended.count == 3 && ended[0].contains(" answers again, after "), "\(ended)")
+      #expect(ended.count == 4 && ended[0].contains(" does not answer since "), "\(ended)")
+      #expect(ended[1].contains(" answers again, after "), "\(ended)")
       try await terminal.end()
       Folder(scratch.path("gallery")).expectSame(as: again.folder)
     }

@@ -33,7 +33,8 @@ import Testing
     report.chosen("b", "a pipe", length: nil)
     report.chosen("a", "1 KiB", length: 1024)
     report.notice("the link is slow")
-    var outage = Outage(host: "nas:80", since: 1_800_000_000, text: "does not answer", retry: .seconds(8))
+    var outage = Outage(
+      host: "nas:80", since: 1_800_000_000, what: "does not answer", isTriedAgain: true, retry: .seconds(8))
     report.outage(outage)
     (outage.retry, outage.isOver) = (nil, true)
     report.outage(outage)

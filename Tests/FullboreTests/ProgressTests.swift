@@ -92,6 +92,20 @@ import Testing
   ])
   func theTimeLeftIsRound(_ seconds: Double, _ text: String) { #expect(ProgressFigures.text(left: seconds) == text) }
 
+  @Test func aLongReasonIsReadInSeveralLines() {
+    let reason = "media.example:8080 does not answer since 20:56:02 (connection refused), trying again in 12 s"
+    #expect(wrapped(reason, 120, most: 3) == [reason])
+    #expect(
+      wrapped(reason, 40, most: 3) == [
+        "media.example:8080 does not answer since", "20:56:02 (connection refused), trying", "again in 12 s",
+      ])
+    for width in 1...60 {
+      let lines = wrapped(reason, width, most: 3)
+      #expect(lines.count <= 3 && lines.allSatisfy { columns(of: $0) <= width }, "\(width): \(lines)")
+    }
+    #expect(wrapped("", 10, most: 3) == [""])
+  }
+
   @Test func theEnvironmentDecidesOnColorsAndCharacters() {
     func style(_ variables: [String: String]) -> TerminalStyle { TerminalStyle { variables[$0] } }
     #expect(style([:]) == TerminalStyle(isUnicode: false, hasColor: true))

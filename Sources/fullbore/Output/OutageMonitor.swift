@@ -10,11 +10,19 @@ struct Outage: Sendable, Hashable {
   var host: String
   /// Seconds since 1970.
   var since: Int64
-  /// Text for people.
-  var text: String
+  /// What is wrong, or that it is over, for people.
+  var what: String
+  /// A request has failed, and is made again.
+  var isTriedAgain = false
   /// Time until the next attempt; nil if none is scheduled.
   var retry: Duration?
   var isOver = false
+
+  /// What is wrong, with the next attempt.
+  var text: String {
+    guard isTriedAgain else { return what }
+    return what + ", trying again" + (retry.map { " in \(Quantity.text(whole: $0))" } ?? "")
+  }
 }
 
 /// Reports that a destination, or the server of a source, does not respond: at the beginning, periodically while it
@@ -152,37 +160,33 @@ final class OutageMonitor: Sendable {
     _ state: State, _ begin: ContinuousClock.Instant, _ now: ContinuousClock.Instant
   ) -> Outage {
     let since = Int64(time(nil)) - (now - begin).components.seconds
-    var outage = Outage(host: host, since: since, text: "")
+    var outage = Outage(host: host, since: since, what: "")
     if state.failed == nil {
       let sent = counters.large.waitingForAnswer
       let waited = "since \(LocalTime.text(since, "%H:%M:%S")) (\(Quantity.text(now - begin)))"
       if state.isDiscovering {
-        outage.text = "\(host) has not answered yet: waiting \(waited)"
+        outage.what = "\(host) has not answered yet: waiting \(waited)"
       } else if !state.silent.isEmpty {
         outage.host = hosts(state)
-        outage.text =
+        outage.what =
           "nothing has moved \(waited): waiting for \(state.silent.count == 1 ? "a source" : "sources") at "
           + Self.names(state.silent) + (state.namesDestinationToo ? ", or for \(host)" : "")
       } else if let first = sent.first {
         // A server may need long to join parts, or to write a large file to its disk.
         let what = sent.count == 1 ? shown(first) : Quantity.plural(sent.count, "file")
-        outage.text =
+        outage.what =
           "all bytes of \(what) are sent: waiting \(waited) for \(host) to "
           + "confirm \(sent.count == 1 ? "it" : "them")"
       } else {
-        outage.text = "nothing has moved \(waited): waiting for \(host)"
+        outage.what = "nothing has moved \(waited): waiting for \(host)"
       }
     } else {
-      outage.text =
+      outage.what =
         state.isAsked
         ? "\(host) asks to be left alone for a while (\(state.reason))"
         : "\(host) \(state.isAnswer ? "is not ready" : "does not answer") since \(LocalTime.text(since, "%H:%M:%S")) (\(state.reason))"
-      if let next = state.next, next > now {
-        outage.retry = next - now
-        outage.text += ", trying again in \(Quantity.text(whole: next - now))"
-      } else {
-        outage.text += ", trying again"
-      }
+      outage.isTriedAgain = true
+      if let next = state.next, next > now { outage.retry = next - now }
     }
     return outage
   }
@@ -194,7 +198,7 @@ final class OutageMonitor: Sendable {
       if before.told == nil { return nil }
       let begin = before.since ?? before.failed ?? before.moved
       let away = now - begin
-      var outage = Outage(host: host, since: Int64(time(nil)) - away.components.seconds, text: "", isOver: true)
+      var outage = Outage(host: host, since: Int64(time(nil)) - away.components.seconds, what: "", isOver: true)
       var what = "\(host) answers again"
       if !before.silent.isEmpty {
         outage.host = hosts(before)
@@ -206,7 +210,7 @@ final class OutageMonitor: Sendable {
       } else if before.isDiscovering, before.failed == nil {
         what = "\(host) has answered"
       }
-      outage.text = "\(what), after \(Quantity.text(away))"
+      outage.what = "\(what), after \(Quantity.text(away))"
       return outage
     }
     if let outage { report.outage(outage) }

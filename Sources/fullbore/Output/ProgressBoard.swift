@@ -69,12 +69,13 @@ final class ProgressBoard: Sendable {
     // What does not fit on the screen could not be drawn over. The last column stays empty, since a terminal that is
     // widened may join a full line with the next one.
     let width = max(1, size.columns - 1)
-    let most = max(0, min(Self.shownFiles, size.rows - 4))
+    let outage = state.outage.map { wrapped($0, width, most: 3) } ?? []
+    let most = max(0, min(Self.shownFiles, size.rows - 3 - outage.count))
     var lines = state.running.prefix(most).map { Self.line(for: $0, width: width, style) }
     func add(_ text: String) { lines.append(fitted(text, width)) }
     let rest = state.running.count - lines.count
     if rest > 0 { add("  and \(Quantity.grouped(rest)) more") }
-    if let outage = state.outage { add(outage) }
+    outage.forEach(add)
     let running = state.running.lazy.map { min($0.progress.sent, $0.length ?? .max) }.clampedSum
     add(state.figures.line(counters, running: running, width: width, at: now))
     return lines

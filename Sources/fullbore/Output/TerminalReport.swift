@@ -11,6 +11,8 @@ final class TerminalReport: PushReport {
   private let options: OutputOptions
   private let style: TerminalStyle
   private let ticker: Ticker
+  /// The outage that the board shows.
+  private let current = Mutex<Outage?>(nil)
 
   init(
     _ output: Console, _ counters: PushCounters, _ options: OutputOptions,
@@ -54,7 +56,12 @@ final class TerminalReport: PushReport {
 
   func outage(_ outage: Outage) {
     board.show(outage: outage.isOver ? nil : shown(outage.text))
-    if outage.isOver { notice(outage.text) }
+    let before = current.withLock { current in
+      defer { current = outage.isOver ? nil : outage }
+      return current
+    }
+    // What was wrong is drawn over, and stays readable by these lines.
+    if outage.isOver { for text in [before?.what, outage.what].compactMap(\.self) { notice(text) } }
   }
 
   func ended(_ text: String, _ error: UploadError?) { notice(text) }

@@ -50,6 +50,20 @@ func fitted(_ text: String, _ width: Int) -> String {
   return width > 0 ? result + "…" : ""
 }
 
+/// `text` in lines of `width` columns, which are divided between words; the last of `most` lines is truncated.
+func wrapped(_ text: String, _ width: Int, most: Int) -> [String] {
+  var lines = [""]
+  for word in text.split(separator: " ") {
+    let longer = lines[lines.count - 1].isEmpty ? String(word) : lines[lines.count - 1] + " " + word
+    if columns(of: longer) <= width || lines.count == most || lines[lines.count - 1].isEmpty {
+      lines[lines.count - 1] = longer
+    } else {
+      lines.append(String(word))
+    }
+  }
+  return lines.map { fitted($0, width) }
+}
+
 /// Columns of `text` in a terminal: two for wide East Asian characters and emoji, none for combining marks.
 func columns(of text: String) -> Int {
   text.reduce(0) { sum, character in
