@@ -50,4 +50,53 @@ extension EndToEnd.WatchTests {
     #expect(try await wrong.wait() == .exited(2))
     #expect(wrong.errors.contains("--on-done"), "\(wrong.errors)")
   }
+
+  /// A recording goes on while the program is busy with another file. The program must not delete what nobody has sent.
+  @Test func aProgramGetsNoOtherVersionThanTheOneThatWasSent() async throws {
+    let server = try await ServeProcess.start(in: scratch)
+    try scratch.folder("gallery")
+    let program = scratch.path("done.sh")
+    let text = """
+      #!/bin/sh
+      while [ ! -e '\(scratch.path("go"))' ]; do sleep 0.1; done
+      rm "$1"
+
+      """
+    try text.write(toFile: program, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+    let watch = try await WatchProcess.start(to: server.url, in: scratch, "--on-done", program)
+    try scratch.file("gallery/1.jpg", 20_000)
+    try await watch.until("the first one is there") { server.folder.received() == 20_000 ? true : nil }
+    let film = try scratch.file("gallery/2.mov", 10_000)
+    try await watch.until("the second one is there") { server.folder.received() == 30_000 ? true : nil }
+    watch.command.kill(SIGSTOP)
+    let handle = try #require(FileHandle(forWritingAtPath: film))
+    try handle.seekToEnd()
+    try handle.write(contentsOf: Data(repeating: 7, count: 5_000))
+    try handle.close()
+    try scratch.file("go", 0)
+    watch.command.kill(SIGCONT)
+    try await watch.until("both are deleted") {
+      let left = ["1.jpg", "2.mov"].filter { FileManager.default.fileExists(atPath: scratch.path("gallery/\($0)")) }
+      return left.isEmpty ? true : nil
+    }
+    #expect(server.folder.received() == 35_000, "\(watch.command.output)\(watch.command.errors)")
+    #expect(try await watch.stop() == .exited(130))
+  }
+
+  /// The program had not run for all files when the watch was killed.
+  @Test func theNextWatchHandsOnWhatWasSent() async throws {
+    let server = try await ServeProcess.start(in: scratch)
+    let program = scratch.path("done.sh")
+    try "#!/bin/sh\nrm \"$1\"\n".write(toFile: program, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+    let photo = try scratch.file("gallery/1.jpg", 20_000)
+    let first = try await WatchProcess.start(to: server.url, in: scratch)
+    try await first.until("it is there") { server.folder.received() == 20_000 ? true : nil }
+    first.command.kill(SIGKILL)
+    try await first.command.wait()
+    let second = try await WatchProcess.start(to: server.url, in: scratch, "--on-done", program)
+    try await second.until("it is deleted") { FileManager.default.fileExists(atPath: photo) ? nil : true }
+    #expect(try await second.stop() == .exited(130))
+  }
 }

@@ -54,7 +54,12 @@ struct WatchCommand: Command {
       outage.start()
       defer { outage.stop() }
       let names = options.push.namesMayMeet ? ClaimedNames() : nil
-      let arrived = options.command?.queue(notice: { report.notice($0) }) { (file: PushedFile) in file.path }
+      let arrived = options.command?.queue(atMost: 10_000, notice: { report.notice($0) }) { (file: ArrivedFile) in
+        if file.isUnchanged { return file.path }
+        report.notice(
+          "\(file.title) is another version than the one that was sent, or gone: --on-done does not get it now")
+        return nil
+      }
       let summary = DailySummary(report, counters)
       defer { summary.stop() }
       // Files this process has sent: if the server has accepted some, later rejections may be temporary.
@@ -83,7 +88,7 @@ struct WatchCommand: Command {
   /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
   private func send(
     _ feed: WatchFeed, _ journal: Journal, _ listing: BegunListing, _ names: ClaimedNames?, _ outage: OutageMonitor,
-    _ arrived: FileQueue<PushedFile>?, _ report: any PushReport, _ counters: PushCounters
+    _ arrived: FileQueue<ArrivedFile>?, _ report: any PushReport, _ counters: PushCounters
   ) async -> UploadError {
     let push = options.push
     do throws(UploadError) {

@@ -19,8 +19,10 @@ struct ProgressFigures {
     let files =
       "\(Quantity.grouped(counters.filesThere)) of \(Quantity.grouped(counters.filesFound.load(ordering: .relaxed)))\(more) files"
     let bytes = "\(Quantity.text(bytes: settled)) of \(Quantity.text(bytes: found))\(more)"
-    let share = isListed && found > 0 ? Self.percentage(settled, of: found) : nil
-    let rate = speed.isKnown ? Quantity.text(bytesPerSecond: speed.bytesPerSecond) : nil
+    // A watch has nothing to do for hours.
+    let isIdle = counters.isIdle
+    let share = isListed && found > 0 && !isIdle ? Self.percentage(settled, of: found) : nil
+    let rate = speed.isKnown && !isIdle ? Quantity.text(bytesPerSecond: speed.bytesPerSecond) : nil
     var left: String?
     let time = remaining.update(found.subtractingClamped(settled), bytesPerSecond: speed.steady, at: time)
     // Without a rest to send, the servers' answers are awaited.

@@ -257,7 +257,7 @@ struct PushSummary: Sendable, Hashable {
     if filesAlreadyThere > 0 { parts.append("\(Quantity.grouped(filesAlreadyThere)) already there") }
     if filesRenamed > 0 { parts.append("\(Quantity.grouped(filesRenamed)) under a new name") }
     if filesSkipped > 0 {
-      parts.append("\(Quantity.grouped(filesSkipped)) skipped, since other files have their names")
+      parts.append("\(Quantity.grouped(filesSkipped)) skipped, since other files have their names (-v names them)")
     }
     if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }

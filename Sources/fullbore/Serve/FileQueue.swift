@@ -11,10 +11,6 @@ extension ReceivedFile: HandedFile {
   var title: String { shown(path) }
 }
 
-extension PushedFile: HandedFile {
-  var title: String { shown(path) }
-}
-
 /// Hands files to something slow, one after the other and in order. A limited number waits; further ones are dropped, and
 /// the operator is told.
 final class FileQueue<File: HandedFile>: Sendable {

@@ -22,15 +22,15 @@ struct UploadCommand: Sendable {
   }
 
   /// Runs the program for each file that is added, for one after the other. A program that fails is reported to `notice`.
+  /// `path`: returns the file's path, or nil if the program must not be run for it any more. It may block.
   func queue<File: HandedFile>(
-    notice: @escaping @Sendable (String) -> Void, path: @escaping @Sendable (File) -> BytePath
+    atMost most: Int = 1000, notice: @escaping @Sendable (String) -> Void, path: @escaping @Sendable (File) -> BytePath?
   ) -> FileQueue<File> {
     // A pool of its own, because the program may take any time.
     let pool = BlockingPool("fullbore-hook", threads: 1)
-    return FileQueue("--\(option)", notice: notice) { entry in
-      let path = path(entry.file)
-      guard let problem = await pool.run({ run(on: path) }) else { return }
-      notice("\(program) \(path): the program \(problem)")
+    return FileQueue("--\(option)", atMost: most, notice: notice) { entry in
+      let problem = await pool.run { path(entry.file).flatMap { run(on: $0) } }
+      if let problem { notice("\(program) \(entry.file.title): the program \(problem)") }
     }
   }
 

@@ -60,7 +60,7 @@ struct WatchOptions: Sendable {
         "look at everything again so often, as network drives need; not done when not given"),
       .value(
         "on-done", "COMMAND",
-        "a program to run for each file that has arrived, with its path as argument, without a shell"),
+        "a program to run for each file that has arrived, with its path as the argument"),
     ] + PushOptions.declared
 
   static let notes = """
@@ -76,8 +76,9 @@ struct WatchOptions: Sendable {
     -v: one that ends in \(UnfinishedName.endings.joined(separator: " ")), begins with ~$, or is
     like rsync's .NAME.XXXXXX ('fullbore push' sends them). A file that has only grown replaces what this journal sent of
     it; one that changed otherwise needs --overwrite. A destination that is away is tried again. Once a day a line says what
-    was sent in the day before. --on-done runs its program for one file after the other, in the order in which they have
-    arrived; it may move or delete the file.
+    was sent in the day before. --on-done runs its program, without a shell, for one file after the other, in the order in
+    which they have arrived, if the file is still what was sent; the program may move or delete it. It is run again for what
+    a new watch finds in the folders and an earlier one has sent, since that may have ended before.
     Exit status: 130 interrupted, which is how a watch ends; 1 the journal cannot be written; 2 wrong usage; 3 the
     destination refuses us from the beginning.
     """
