@@ -6,9 +6,10 @@ usage: compare.py METADATA_FOLDER
 PyObjC knows the values of enumerations, the methods that take blocks or have Booleans with the types of the blocks, and the
 methods of protocols with the types of their arguments. What differs is an error, and so is a method that PyObjC must know and
 does not. Of properties it knows the getters and setters of Booleans, and the setters of blocks. Of other methods and properties
-the metadata says nothing. They must be in documented.txt, methods with the encodings of their result and arguments, properties
-with their type and attributes, so that a change by mistake is noticed. PyObjC knows nothing of availability either: each AVAIL
-of a header must be in documented.txt, and each one there in its header. The script also checks that it finds wrong declarations.
+the metadata says nothing, and of those that it knows not all. So all of them must be in documented.txt, methods as they are
+written, properties with their type and attributes, so that a change by mistake is noticed. PyObjC knows nothing of availability
+either: each AVAIL of a header must be there too, and each one there in its header. The script also checks that it finds
+wrong declarations.
 """
 
 import ast
@@ -240,8 +241,9 @@ class Comparison:
     def __init__(self):
         self.values = self.methods = self.types = self.booleans = 0
         self.errors = []
-        # Methods and properties of which PyObjC says nothing, as documented.txt has them.
-        self.unknown = []
+        # Methods and properties, as documented.txt has them, and how many of them PyObjC says nothing of.
+        self.declared = set()
+        self.unknown = 0
 
     def compare_values(self, header, metadata):
         for name, value in re.findall(r"\b((?:PH|NS)[A-Z]\w+)(?: AVAIL\([^)]*\))? = (-?\d+)", header):
@@ -252,10 +254,10 @@ class Comparison:
     def compare_method(self, owner, known_as, method, metadata, named, must_be_known):
         selector = parsed(method)[0]
         facts = [metadata.methods[name, selector] for name in known_as if (name, selector) in metadata.methods]
+        # Availability is compared by itself.
+        self.declared.add(f"{owner} {' '.join(re.sub(r' *AVAIL.[^)]*.', '', method).split())}")
         if not facts:
-            _, result, types = parsed(method)
-            codes = [encoding(written, named) or "?" for written in [result] + types]
-            self.unknown.append(f"{method[0]}[{owner} {selector}] {', '.join(codes)}")
+            self.unknown += 1
             if must_be_known:
                 self.errors.append(f"{method[0]}[{owner} {selector}] is not known to PyObjC")
             return
@@ -296,7 +298,8 @@ class Comparison:
             plain = property.text.replace(f"^{property.name}", "^")
             method = f"- (void){property.setter}({plain})value;"
             self.compare_method(property.owner, [property.owner], method, metadata, named, must_be_known=True)
-        self.unknown.append(str(property))
+        self.unknown += 1
+        self.declared.add(str(property))
 
     def compare_boolean(self, property, metadata):
         """PyObjC knows the getter and the setter of each."""
@@ -314,15 +317,14 @@ def errors(framework, header, metadata_folder):
     comparison = Comparison()
     comparison.compare(header, Metadata((metadata_folder / framework / "_metadata.py").read_text()))
     documented = set(DOCUMENTED.read_text().splitlines())
-    comparison.errors += [f"{declared} is neither known to PyObjC nor in documented.txt" for declared in comparison.unknown
-                          if declared not in documented]
+    comparison.errors += [f"{declared} is not in documented.txt" for declared in sorted(comparison.declared - documented)]
     here = availabilities(framework, header)
     there = {line for line in documented if line.startswith("AVAIL") and line.split()[1] == framework}
     comparison.errors += [f"{declared} is not in documented.txt" for declared in sorted(here - there)]
     comparison.errors += [f"{declared} is in documented.txt only" for declared in sorted(there - here)]
     return comparison.errors, (
         f"PyObjC confirms {comparison.values} values, {comparison.methods} methods, {comparison.types} of their types and "
-        f"{comparison.booleans} Boolean properties of {framework}; it has no metadata of {len(comparison.unknown)} methods and properties, which documented.txt lists, as it does {len(here)} availabilities")
+        f"{comparison.booleans} Boolean properties of {framework}; it has no metadata of {comparison.unknown} methods and properties, of which documented.txt is the only other source, as it is of {len(here)} availabilities")
 
 
 # Wrong declarations, each of which must be an error.
@@ -352,6 +354,11 @@ WRONG = [
     ("Photos", "getter=isNetworkAccessAllowed", "getter=networkAccessAllowed"),
     ("Photos", "*error AVAIL(27.0,26.4)", "*error"),
     ("Photos", "PHAssetResourceUploadJobActionProcess AVAIL(27.0,26.5)", "PHAssetResourceUploadJobActionProcess AVAIL(27.0,26.1)"),
+    ("Photos", "toFile:(NSURL *)fileURL", "toFile:(NSInteger)fileURL"),
+    ("Photos", "(NSError *_Nullable error))completionHandler;\n- (void)cancel", "(NSError *error))completionHandler;\n- (void)cancel"),
+    ("Photos", "createJobWithDestination:(NSURLRequest *)", "createJobWithDestination:(NSURL *)"),
+    ("Photos", "assetResourcesForAsset:(PHAsset *)", "assetResourcesForAsset:(NSString *)"),
+    ("Photos", "NS_SWIFT_NAME(fetchJobs(action:options:))", "NS_SWIFT_NAME(jobs(action:options:))"),
     ("Foundation", "*earliestBeginDate AVAIL(10.13,11.0)", "*earliestBeginDate AVAIL(10.12,10.0)"),
 ]
 

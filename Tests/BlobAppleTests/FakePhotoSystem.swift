@@ -59,16 +59,20 @@ final class FakePhotoSystem: PhotoJobSystem {
     var mostJobs = 0
     var refusals = 0
     var retried: [HTTPRequest?] = []
+    var cancelled = 0
   }
   let state = Mutex(State())
   let limit: Int
   let listsJobsUnderWay: Bool
   /// The names of the fields that the system leaves out of the requests that it gives back.
   let hiddenFields: Set<String>
+  /// The system tells no request of its jobs at all.
+  let hidesRequests: Bool
   let kills = KillSwitch()
 
-  init(limit: Int = 10, listsJobsUnderWay: Bool = true, hiddenFields: Set<String> = []) {
+  init(limit: Int = 10, listsJobsUnderWay: Bool = true, hiddenFields: Set<String> = [], hidesRequests: Bool = false) {
     self.limit = limit
+    self.hidesRequests = hidesRequests
     self.hiddenFields = hiddenFields
     self.listsJobsUnderWay = listsJobsUnderWay
   }
@@ -78,7 +82,9 @@ final class FakePhotoSystem: PhotoJobSystem {
   func jobs() throws(PhotoJobError) -> [PhotoJob] {
     try call { state throws(PhotoJobError) in
       state.jobs.filter { self.listsJobsUnderWay || $0.value.state != .underWay }.map { id, job in
-        PhotoJob(id: id, url: job.url, state: job.state) { hiddenFields.contains($0) ? nil : job.request.headers[$0] }
+        PhotoJob(id: id, url: self.hidesRequests ? "" : job.url, state: job.state) {
+          self.hidesRequests || self.hiddenFields.contains($0) ? nil : job.request.headers[$0]
+        }
       }
     }
   }
@@ -90,6 +96,15 @@ final class FakePhotoSystem: PhotoJobSystem {
       }
       state.jobs[job.id] = nil
       if known.state == .succeeded { state.acknowledged[job.id, default: 0] += 1 }
+    }
+  }
+
+  /// PhotoKit acknowledges a job that was cancelled by itself.
+  func cancel(_ job: PhotoJob) throws(PhotoJobError) {
+    try call { state throws(PhotoJobError) in
+      guard state.jobs[job.id]?.state == .underWay else { throw PhotoJobError(.gone, "\(job.id) cannot be cancelled") }
+      state.jobs[job.id] = nil
+      state.cancelled += 1
     }
   }
 
@@ -205,6 +220,9 @@ final class FakePhotoSystem: PhotoJobSystem {
       state.failures["\(job.url) \(job.version)", default: 0] += 1
     }
   }
+
+  /// The system drops all jobs, as it may when the app switches the extension off.
+  func dropJobs() { state.withLock { $0.jobs = [:] } }
 
   /// The system cancels a job, and acknowledges it itself.
   func lose(_ id: String) {

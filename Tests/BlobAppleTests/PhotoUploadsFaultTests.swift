@@ -135,6 +135,7 @@ struct FailingPhotoSystem: PhotoJobSystem {
   var listsJobsUnderWay: Bool { system.listsJobsUnderWay }
   func jobs() throws(PhotoJobError) -> [PhotoJob] { try system.jobs() }
   func acknowledge(_ job: PhotoJob) throws(PhotoJobError) { try system.acknowledge(job) }
+  func cancel(_ job: PhotoJob) throws(PhotoJobError) { try system.cancel(job) }
   func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError) {
     if failsRetries { throw PhotoJobError(.failed, "retry (PHPhotosErrorDomain 3300)") }
     try system.retry(job, to: destination)

@@ -139,7 +139,9 @@ struct PhotoUploadsTests {
       #expect(system.underWay.count == min(5, 16 - 2 * runs + 2))
       system.underWay.prefix(2).forEach(system.succeed)
     }
-    #expect(system.state.withLock { $0.mostJobs == 5 && $0.refusals == 0 && $0.acknowledged.count == 16 })
+    #expect(system.state.withLock { $0.mostJobs == 5 && $0.acknowledged.count == 16 })
+    // Before iOS 26.5, only the system knows how many jobs it has, and a refusal ends the run.
+    #expect(system.state.withLock { $0.refusals } <= (lists ? 0 : runs))
   }
 
   /// Another part of the app may have jobs, which the ledger does not know.
@@ -266,6 +268,7 @@ private final class EndingPhotoSystem: PhotoJobSystem {
   var listsJobsUnderWay: Bool { system.listsJobsUnderWay }
   func jobs() throws(PhotoJobError) -> [PhotoJob] { try system.jobs() }
   func acknowledge(_ job: PhotoJob) throws(PhotoJobError) { try system.acknowledge(job) }
+  func cancel(_ job: PhotoJob) throws(PhotoJobError) { try system.cancel(job) }
   func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError) {
     try system.retry(job, to: destination)
   }

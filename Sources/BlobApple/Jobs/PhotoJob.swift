@@ -86,6 +86,8 @@ public protocol PhotoJobSystem: Sendable {
   func jobs() throws(PhotoJobError) -> [PhotoJob]
   /// Lets the system forget a job that has succeeded or failed.
   func acknowledge(_ job: PhotoJob) throws(PhotoJobError)
+  /// Ends a job under way, which the system then forgets by itself. Only jobs that `jobs` has returned are cancelled.
+  func cancel(_ job: PhotoJob) throws(PhotoJobError)
   /// Lets the system send a failed job once more. nil: with the request it was created with.
   func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError)
   /// Registers a job that uploads one resource of an asset with this request. It may block.

@@ -31,7 +31,8 @@
       var found = Dictionary(
         (ended + retriable).map { ($0.localIdentifier, $0) }, uniquingKeysWith: { first, _ in first })
       if #available(iOS 26.5, *) {
-        for job in Self.fetch(.process) { found[job.localIdentifier] = job }
+        // The system acknowledges a job that was cancelled by itself.
+        for job in Self.fetch(.process) where job.state != .cancelled { found[job.localIdentifier] = job }
       }
       return found.values.map { job in
         let request = Self.destination(of: job)
@@ -67,12 +68,17 @@
     }
 
     public func acknowledge(_ job: PhotoJob) throws(PhotoJobError) {
-      try change(job, "acknowledge") { $0.acknowledge() }
+      try change(job, "acknowledge", among: Self.fetch(.acknowledge) + Self.fetch(.retry)) { $0.acknowledge() }
+    }
+
+    public func cancel(_ job: PhotoJob) throws(PhotoJobError) {
+      guard #available(iOS 26.5, *) else { throw PhotoJobError(.gone, "jobs under way are not listed") }
+      try change(job, "cancel", among: Self.fetch(.process)) { $0.cancel() }
     }
 
     public func retry(_ job: PhotoJob, to destination: HTTPRequest?) throws(PhotoJobError) {
       let request = try destination.map { request throws(PhotoJobError) in try Self.urlRequest(request) }
-      try change(job, "retry") { $0.retry(destination: request) }
+      try change(job, "retry", among: Self.fetch(.acknowledge) + Self.fetch(.retry)) { $0.retry(destination: request) }
     }
 
     public func create(
@@ -129,10 +135,12 @@
     // MARK: Changes
 
     private func change(
-      _ job: PhotoJob, _ verb: String, _ body: (PHAssetResourceUploadJobChangeRequest) -> Void
+      _ job: PhotoJob, _ verb: String, among jobs: [PHAssetResourceUploadJob],
+      _ body: (PHAssetResourceUploadJobChangeRequest) -> Void
     ) throws(PhotoJobError) {
-      let known = (Self.fetch(.acknowledge) + Self.fetch(.retry)).first { $0.localIdentifier == job.id }
-      guard let known else { throw PhotoJobError(.gone, "\(verb) \(job.url): the system has no such job any more") }
+      guard let known = jobs.first(where: { $0.localIdentifier == job.id }) else {
+        throw PhotoJobError(.gone, "\(verb) \(job.url): the system has no such job any more")
+      }
       var isGone = false
       try Self.perform("\(verb) \(job.url)") {
         if let request = PHAssetResourceUploadJobChangeRequest(for: known) { body(request) } else { isGone = true }

@@ -10,8 +10,10 @@ extension PhotoUploads {
     guard
       var row = try await note({ () throws(JournalError) in try await ledger.job(at: url, account: job.account) })
     else {
-      // It was registered for another journal. Its room is needed, and what it sent is not known here.
-      return job.state == .underWay ? false : try acknowledge(job)
+      // It was registered for another journal. Its room is needed, and what it sent is not known here. One of ours is that of
+      // an earlier installation, and another part of the app may have others.
+      if job.state != .underWay { return try acknowledge(job) }
+      return job.version != nil && url.hasPrefix(destination.folder.text) ? try cancel(job) : false
     }
     // Its registration was reported as failed.
     if row.state == .waiting, job.version == row.version, job.version != nil {
@@ -22,8 +24,15 @@ extension PhotoUploads {
       if row.state == .registering {
         row.state = .registered
         try await keep(row)
+        return false
       }
-      return false
+      if mayBeUnderWay(row) { return false }
+      guard try cancel(job) else { return false }
+      if row.isOpen, job.version == nil || job.version == row.version {
+        (row.state, row.attempts) = (.idle, row.attempts - 1)
+        try await keep(row)
+      }
+      return true
     case .succeeded:
       evidence.succeeded += 1
       try await recordSuccess(of: job, &row)
@@ -109,6 +118,15 @@ extension PhotoUploads {
   private func sendAgain(_ row: inout JournalJob) async throws(Interruption) {
     (row.done, row.version, row.state, row.attempts, row.error) = (JournalJob.unknownVersion, nil, .idle, 0, nil)
     try await note { [asset = row.asset] () throws(JournalError) in try await ledger.unsettle(asset) }
+  }
+
+  /// Returns false if the system still has the job, which may have ended meanwhile.
+  private func cancel(_ job: PhotoJob) throws(Interruption) -> Bool {
+    do throws(PhotoJobError) { try system.cancel(job) } catch {
+      if error.code == .limit { throw .stopped }
+      return false
+    }
+    return true
   }
 
   /// Returns false if the system still has the job.

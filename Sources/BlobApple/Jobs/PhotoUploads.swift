@@ -49,8 +49,8 @@ public actor PhotoUploads {
   ///   - path: the path of a journal, in the folder of an app group, so that the app finds it as well.
   ///   - edits: which of original and edit are sent where both exist.
   ///   - system: the photo library and the system's jobs; its methods may block.
-  ///   - patience: after which a job of which the system tells nothing counts as lost. It matters before iOS 26.5 only,
-  ///     where jobs under way cannot be listed.
+  ///   - patience: after which a job that has not ended is made anew. From iOS 26.5 on, it is cancelled before. Before, where jobs
+  ///     under way cannot be listed, it counts as lost, and may yet succeed.
   public init(
     to destination: PhotoJobDestination, journal path: BytePath, edits: GalleryEdits = .both,
     over system: any PhotoJobSystem, patience: Duration = .seconds(7 * 86_400)
@@ -120,9 +120,8 @@ public actor PhotoUploads {
     }
     try await lookAtWaiting()
     try await recover(occupied)
-    let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
-    let unlisted = open.count { occupied[$0.key] == nil }
-    let room = system.limit - occupied.values.reduce(0, +) - unlisted
+    // Jobs that the system does not list may be gone, so they take no place here. The system refuses those beyond its limit.
+    let room = system.limit - occupied.values.reduce(0, +)
     let isFilled: Bool
     do throws(Interruption) {
       isFilled = try await fill(evidence.isOutage ? min(1, room) : room, occupied)
@@ -167,9 +166,11 @@ public actor PhotoUploads {
   /// Jobs that were registered, and that the system does not have any more, were cancelled or lost.
   private func recover(_ occupied: [String: Int]) async throws(Interruption) {
     let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
+    // A job whose request the system does not tell may be that of any row.
+    let areAllKnown = system.listsJobsUnderWay && occupied[""] == nil
     for var row in open where occupied[row.key] == nil {
       try checkTermination()
-      if !system.listsJobsUnderWay, mayBeUnderWay(row) { continue }
+      if !areAllKnown, mayBeUnderWay(row) { continue }
       switch row.state {
       // The extension ended before it had registered the job.
       case .registering: (row.state, row.attempts) = (.idle, row.attempts - 1)
@@ -183,7 +184,7 @@ public actor PhotoUploads {
   }
 
   /// The clock may have been wrong when the job was registered, and then the time since tells nothing.
-  private func mayBeUnderWay(_ row: JournalJob) -> Bool {
+  func mayBeUnderWay(_ row: JournalJob) -> Bool {
     let (age, overflow) = now().subtractingReportingOverflow(row.updated)
     return !overflow && age.magnitude < UInt64(max(0, patience))
   }

@@ -177,6 +177,20 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.jobs.open() }
   }
 
+  /// To be called after an app has switched off the extension that registers jobs: the system may have dropped them. The next run
+  /// registers those again that the system does not have, and counts nothing of them as a failure. Without this call, a job
+  /// that the system has dropped is waited for during 7 days before iOS 26.5.
+  public func forgetOpenJobs() throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      for var job in try store.jobs.open() {
+        // Whether the system has it is known only by asking the system, and it is no use to wait for it.
+        if job.state == .retrying { job.attempts -= 1 }
+        (job.state, job.updated) = (.registering, 0)
+        try store.jobs.keep(job)
+      }
+    }
+  }
+
   /// All jobs that were given up, of every account, the latest first.
   public func refusedJobs() throws(JournalError) -> [JournalJob] {
     try read { store throws(SQLiteError) in try store.jobs.refused() }

@@ -1,5 +1,6 @@
 // swift-format-ignore-file
-// The declarations that Photos has in Swift only: the extensions for background uploads, and the size of a resource.
+// The declarations that Photos has in Swift only: the extensions for background uploads, and the size of a resource. The calls that
+// switch such an extension on and off are here as Swift imports them: PyObjC's metadata does not have them.
 @_exported import Photos
 import ExtensionFoundation
 
@@ -34,4 +35,20 @@ extension PHBackgroundResourceUploadJobExtension {
 @available(iOS 27.0, macOS 27.0, *)
 extension PHAssetResource {
   public var dataSize: Int? { fatalError() }
+}
+
+@available(iOS 27.0, macOS 27.0, *)
+public final class PHAssetResourceUploadJobOptions: NSObject {
+  public override init() { fatalError() }
+  public var preventsExpensiveNetworkAccess: Bool { get { fatalError() } set { fatalError() } }
+}
+
+extension PHPhotoLibrary {
+  @available(iOS, introduced: 26.1, deprecated: 27.0)
+  @available(macOS, unavailable)
+  public func setUploadJobExtensionEnabled(_ enabled: Bool) throws { fatalError() }
+  @available(iOS 27.0, macOS 27.0, *)
+  public func enableUploadJobExtension(with options: PHAssetResourceUploadJobOptions?) throws { fatalError() }
+  @available(iOS 27.0, macOS 27.0, *)
+  public func disableUploadJobExtension() throws { fatalError() }
 }

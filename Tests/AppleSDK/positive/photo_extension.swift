@@ -1,6 +1,7 @@
-// Extensions of an app without users, whose token does not change.
+// Extensions of an app without users, whose token does not change, and the code of docs/iphone.md that switches one on and off.
 import BlobApple
 import BlobHTTP
+import BlobUpload
 import Blobs
 import ExtensionFoundation
 import Photos
@@ -26,5 +27,18 @@ final class PhotoExtension: PHBackgroundResourceUploadJobExtension {
     required init() {}
     func process() -> PHBackgroundResourceUploadProcessingResult { uploads.processAndWait() }
     func notifyTermination() { uploads.terminate() }
+  }
+
+  @available(iOS 26.1, *)
+  func switchExtension(on isOn: Bool, onWiFiOnly: Bool, _ journal: Journal) async throws {
+    let library = PHPhotoLibrary.shared()
+    if #available(iOS 27.0, *) {
+      let options = PHAssetResourceUploadJobOptions()
+      options.preventsExpensiveNetworkAccess = onWiFiOnly
+      if isOn { try library.enableUploadJobExtension(with: options) } else { try library.disableUploadJobExtension() }
+    } else {
+      try library.setUploadJobExtensionEnabled(isOn)
+    }
+    try await journal.forgetOpenJobs()
   }
 #endif

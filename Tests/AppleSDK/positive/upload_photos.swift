@@ -2,6 +2,7 @@
 import BlobApple
 import BlobHTTP
 import BlobMedia
+import BlobStreams
 import BlobURLSession
 import BlobUpload
 import Blobs
@@ -39,11 +40,43 @@ final class Row {
   func add(_ item: PhotoGallery.Item, to uploader: BackgroundUploader) async throws -> String? {
     do {
       try await uploader.add(item.reportingDownload { fraction in Task { @MainActor in self.show(fraction) } })
-    } catch  where [.source, .file].contains(error.side) {
+    } catch {
+      guard [.source, .file].contains(error.side) else { throw error }
       return error.message
     }
     return nil
   }
+}
+
+/// A loop goes on with the next file after an error that is about one of them.
+@MainActor
+func add(_ films: [BytePath], to uploader: BackgroundUploader) async throws -> [String] {
+  var problems: [String] = []
+  for film in films {
+    do {
+      try await uploader.add(FileSource(film), as: film.name, contentType: "video/quicktime")
+    } catch {
+      guard [.source, .file].contains(error.side) else { throw error }
+      problems.append(error.message)
+    }
+  }
+  return problems
+}
+
+/// What has finished since the app was last in front.
+@MainActor
+func showFinished(_ uploader: BackgroundUploader) async throws {
+  func show(_ name: BytePath, _ identity: BytePath) { print(name, identity) }
+  let (now, seen) = (Date().timeIntervalSince1970, UserDefaults.standard.double(forKey: "seen"))
+  for upload in try await uploader.finished(since: Int64(seen)) { show(upload.name, upload.identity) }
+  UserDefaults.standard.set(now, forKey: "seen")
+}
+
+func request(_ source: any BlobSource, _ url: URL, length: Int64?) throws -> URLRequest {
+  var request = URLRequest(url: url)
+  request.httpMethod = "PUT"
+  try request.setBody(.forURLLoading(source), length: length)
+  return request
 }
 
 /// The uploaders of this launch, one for each account.
@@ -110,14 +143,16 @@ final class Delegate: NSObject {
       headers: ["Authorization": "Bearer \(token)"], account: "4711",
       rereading: { newToken().map { ["Authorization": "Bearer \($0)"] } })
     let folder = NSHomeDirectory() + "/Library/Application Support"
-    uploader = try BackgroundUploader(
+    let uploader = try BackgroundUploader(
       identifier: "com.example.uploads", to: destination,
       journal: try await Journal(at: BytePath(folder + "/uploads.sqlite")), spool: BytePath(folder + "/spool"),
       reopening: { PhotoAssetSource(identity: $0) ?? ($0.isAbsolute ? FileSource($0) : nil) })
+    self.uploader = uploader
   }
 
   func begin(_ path: String) async throws {
-    Task { for await upload in uploader.events() { print(upload.name, upload.sent, upload.length ?? 0, upload.state) } }
+    func show(_ name: BytePath, _ sent: Int64, _ length: Int64?, _ state: BackgroundUpload.State) {}
+    Task { for await upload in uploader.events() { show(upload.name, upload.sent, upload.length, upload.state) } }
     try await uploader.add(FileSource(BytePath(path)), as: "2026/holiday.mov", contentType: "video/quicktime")
     for try await item in PhotoGallery.items() { try await uploader.add(item) }
   }
