@@ -99,4 +99,24 @@ extension EndToEnd.WatchTests {
     try await second.until("it is deleted") { FileManager.default.fileExists(atPath: photo) ? nil : true }
     #expect(try await second.stop() == .exited(130))
   }
+
+  /// A program that opens the file for each piece that it writes. Without `--settle`, each closing would send the file.
+  @Test func aClosedFileWaitsForTheTimeThatIsGiven() async throws {
+    try scratch.folder("gallery")
+    let server = try await ServeProcess.start(in: scratch)
+    let watch = try WatchProcess.startBlind(to: server.url, in: scratch, settle: "3s", [])
+    try await watch.until("it watches") { watch.command.errors.contains("watching ") ? true : nil }
+    let film = scratch.path("gallery/film.mov")
+    try Data().write(to: URL(fileURLWithPath: film))
+    for _ in 0..<5 {
+      let handle = try #require(FileHandle(forWritingAtPath: film))
+      try handle.seekToEnd()
+      try handle.write(contentsOf: Data(repeating: 7, count: 5_000))
+      try handle.close()
+      try await Task.sleep(for: .milliseconds(400))
+    }
+    try await watch.until("it is there") { server.folder.received() == 25_000 ? true : nil }
+    #expect(try await watch.stop() == .exited(130))
+    #expect(watch.command.output.components(separatedBy: "film.mov  ").count == 2, "\(watch.command.output)")
+  }
 }

@@ -25,6 +25,11 @@ import Testing
     #expect(settling.isEmpty && settling.next == nil)
   }
 
+  @Test func aClosedFileWaitsAsLongIfItIsTold() {
+    #expect(Settling(rest: .seconds(2)).restOnceClosed == .milliseconds(250))
+    #expect(Settling(rest: .seconds(2), waitsOnceClosed: true).restOnceClosed == .seconds(2))
+  }
+
   @Test func everyChangeBeginsTheWaitAnew() {
     var settling = Settling(rest: .seconds(2))
     expect(true, settling.note(file, as: "film.mov", stamp(1), after: .seconds(2), at: at(0)))

@@ -42,9 +42,11 @@ struct Settling {
   private let limit: Int
   private var files: [BytePath: File] = [:]
 
-  init(rest: Duration, limit: Int = 8192) {
+  /// `waitsOnceClosed`: a file that was closed must stay unchanged as long as any other, because its writer may open it
+  /// again.
+  init(rest: Duration, waitsOnceClosed: Bool = false, limit: Int = 8192) {
     self.rest = rest
-    restOnceClosed = min(rest, .milliseconds(250))
+    restOnceClosed = waitsOnceClosed ? rest : min(rest, .milliseconds(250))
     restUnseen = max(rest, .seconds(60))
     restUnclosed = max(rest, .seconds(900))
     self.limit = limit

@@ -53,7 +53,7 @@ actor WatchFeed {
     kernel = try FolderEvents()
     folders = WatchedFolders(kernel, roots: options.push.sources.map { $0.absolute() })
     roots = WatchedRoots(options.push.sources)
-    settling = Settling(rest: options.settle)
+    settling = Settling(rest: options.settle, waitsOnceClosed: options.waitsOnceClosed)
     self.options = options
     self.report = report
     self.counters = counters

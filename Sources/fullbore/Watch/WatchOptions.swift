@@ -6,6 +6,8 @@ struct WatchOptions: Sendable {
   var push: PushOptions
   /// How long a file must stay unchanged.
   var settle: Duration = .seconds(2)
+  /// A closed file must stay unchanged as long, too: the user has said how long, or a program may delete it.
+  var waitsOnceClosed = false
   /// The interval of complete walks; nil walks again only if events may have been missed.
   var rescan: Duration?
   /// Run for each file that has arrived.
@@ -14,9 +16,10 @@ struct WatchOptions: Sendable {
   init(_ arguments: Arguments) throws(UsageError) {
     let arguments = try arguments.withPlace()
     push = try PushOptions(arguments)
-    if let settle = try Self.settle(arguments) { self.settle = settle }
+    if let settle = try Self.settle(arguments) { (self.settle, waitsOnceClosed) = (settle, true) }
     rescan = try Self.rescan(arguments)
     command = if let path = arguments.value("on-done") { try UploadCommand(path, option: "on-done") } else { nil }
+    if command != nil { waitsOnceClosed = true }
     guard push.urls.isEmpty, push.databases.isEmpty, !push.readsStandardInput else {
       throw UsageError("only folders are watched")
     }
@@ -66,7 +69,7 @@ struct WatchOptions: Sendable {
   static let notes = """
     Sends what is in the folders as 'fullbore push' does, then what is new or changed, also in new folders, until
     Ctrl-C or SIGTERM; run again, it goes on where it was. A file that is being written waits until it is closed, or was
-    left alone for the time of --settle. Where the system does not tell who has a file open, as of other users' files and
+    left alone for the time of --settle. If --settle or --on-done is given, a closed file must be left alone as long, too. Where the system does not tell who has a file open, as of other users' files and
     on network drives, it waits until it is closed, or was left alone for a minute; for 15 minutes where it was seen to
     be written and not to be closed. Of a file with several names (hard links) the system tells only the one that a
     program uses: the others are sent when all is looked at, as --rescan does. What a symbolic link leads to is looked at
