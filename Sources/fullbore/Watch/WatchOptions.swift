@@ -69,7 +69,8 @@ struct WatchOptions: Sendable {
   static let notes = """
     Sends what is in the folders as 'fullbore push' does, then what is new or changed, also in new folders, until
     Ctrl-C or SIGTERM; run again, it goes on where it was. A file that is being written waits until it is closed, or was
-    left alone for the time of --settle. If --settle or --on-done is given, a closed file must be left alone as long, too. Where the system does not tell who has a file open, as of other users' files and
+    left alone for the time of --settle. If --settle or --on-done is given, a closed file must be left
+    alone as long, too. Where the system does not tell who has a file open, as of other users' files and
     on network drives, it waits until it is closed, or was left alone for a minute; for 15 minutes where it was seen to
     be written and not to be closed. Of a file with several names (hard links) the system tells only the one that a
     program uses: the others are sent when all is looked at, as --rescan does. What a symbolic link leads to is looked at
