@@ -52,9 +52,13 @@ extension BackgroundUploader {
 
   /// The version is uploaded after the one that is being sent, also if the app is terminated in between.
   func keepAddition(_ added: AddedSource, _ item: UploadItem) async throws(UploadError) {
-    do { try await journal.keep(added.addition(by: identifier), of: item.intent()) } catch {
+    do { try await journal.keep(addition(of: added, isAgain: true), of: item.intent()) } catch {
       throw UploadError(journal: error)
     }
+  }
+
+  func addition(of added: AddedSource, isAgain: Bool = false) -> JournalAddition {
+    added.addition(by: identifier, number: shared.order.nextAddition(), isAgain: isAgain)
   }
 
   /// The source was uploaded after another version had been sent, or is not uploaded any more.

@@ -10,6 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct TaskRegistryTests {
   private let scratch: ScratchFolder
   private let registry: TaskRegistry
+  private let cancelled = CancelledTasks()
   private let label = TaskLabel(
     upload: TaskLabel.digest("film"), version: TaskLabel.digest("1"),
     HTTPRequest("HEAD", HTTPURL("http://127.0.0.1/film")!), body: nil)
@@ -18,7 +19,7 @@ import Testing
   init() throws {
     scratch = try ScratchFolder()
     let wakeUp = WakeUp()
-    registry = TaskRegistry(PieceSpool(scratch.path.appending("spool"), bound: 1000, wakeUp), wakeUp)
+    registry = TaskRegistry(PieceSpool(scratch.path.appending("spool"), bound: 1000, wakeUp), wakeUp, cancelled)
   }
 
   /// The upload would take the end of its own cancelled task for a response to the next request.
@@ -68,9 +69,9 @@ import Testing
     }
     // The first one is not known any more, and the last one is.
     let (film, other) = (TaskLabel.digest("film 0"), TaskLabel.digest("2"))
-    await registry.endOfCancelled(film, otherThan: other, within: .seconds(600))
+    await cancelled.wait(film, otherThan: other, within: .seconds(600))
     let clock = ContinuousClock.now
-    await registry.endOfCancelled(TaskLabel.digest("film 1999"), otherThan: other, within: .milliseconds(50))
+    await cancelled.wait(TaskLabel.digest("film 1999"), otherThan: other, within: .milliseconds(50))
     #expect(ContinuousClock.now - clock >= .milliseconds(50))
   }
 }
