@@ -3,6 +3,8 @@ import Blobs
 
 /// The objects that all uploads of a `BackgroundUploader` share.
 struct BackgroundService: Sendable {
+  /// The identifier of the uploader's session.
+  let session: String
   let tasks: any BackgroundTasks
   let registry: TaskRegistry
   /// The tasks that uploaders of this process have cancelled.

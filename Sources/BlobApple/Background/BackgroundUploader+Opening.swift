@@ -26,11 +26,11 @@ extension BackgroundUploader {
   func tryToOpen() {
     guard opening.begin() else { return }
     service.wakeUp.enter()
-    shared.cancelled.beginOpening()
+    shared.cancelled.beginOpening(identifier)
     // Unstructured, because the system may launch the app only to deliver events, and nobody calls a method then.
     Task {
       await opening.set(open())
-      shared.cancelled.endOpening()
+      shared.cancelled.endOpening(identifier)
       service.wakeUp.leave()
     }
   }
@@ -109,6 +109,8 @@ extension BackgroundUploader {
         "background session \"\(identifier)\": this process has an uploader that goes on with its uploads")
     }
     let id = try await destinationID()
+    service.wakeUp.enter()
+    defer { service.wakeUp.leave() }
     do {
       let uploads = try await waiting(at: id).filter { $0.addition?.uploader == identifier }
       let ids = try await journal.assign(uploads.map(\.entry.id), from: identifier, to: self.identifier)

@@ -66,7 +66,8 @@ public final class BackgroundUploader: Sendable {
     let wakeUp = WakeUp()
     let spool = PieceSpool(settings.spool, bound: settings.spoolBytes, wakeUp, write: settings.write)
     service = BackgroundService(
-      tasks: tasks, registry: TaskRegistry(spool, wakeUp, shared.cancelled), cancelled: shared.cancelled, spool: spool,
+      session: identifier, tasks: tasks, registry: TaskRegistry(spool, wakeUp, shared.cancelled),
+      cancelled: shared.cancelled, spool: spool,
       wakeUp: wakeUp, direct: direct, cancelling: settings.cancelling)
     places = SpoolRoom(Self.mostAtOnce, wakeUp)
     seats = SpoolRoom(settings.mostUploads, wakeUp)
@@ -239,7 +240,8 @@ public final class BackgroundUploader: Sendable {
         // Others are sent first, and those wait for the ends of all tasks for the place.
         if !isFirst { service.discardAll(of: key) }
         await board.waitForTurn(key, service.wakeUp)
-        service.discardOthers(than: key)
+        // A wait that is cancelled ends before.
+        if board.isFirst(key) { service.discardOthers(than: key) }
         var hasPlace = if hasPieces { true } else { await places.reserve(1) }
         var added = added
         while true {

@@ -6,6 +6,8 @@ final class CancelledTasks: Sendable {
   private struct Waiter {
     var upload: String
     var version: String
+    /// The session of the uploader that waits.
+    var session: String
     var stream: AsyncStream<Void>.Continuation
 
     func waits(for label: TaskLabel) -> Bool {
@@ -19,11 +21,13 @@ final class CancelledTasks: Sendable {
   private struct State {
     var labels: [TaskLabel] = []
     var waiters: [UInt64: Waiter] = [:]
-    /// How many uploaders take over what earlier processes have left. They may cancel some of it.
-    var openings = 0
+    /// The sessions whose uploaders take over what earlier processes have left. They may cancel some of it.
+    var openings: Set<String> = []
     var last: UInt64 = 0
 
-    func mustWait(_ waiter: Waiter) -> Bool { openings > 0 || labels.contains(where: waiter.waits) }
+    func mustWait(_ waiter: Waiter) -> Bool {
+      labels.contains(where: waiter.waits) || openings.contains { $0 != waiter.session }
+    }
   }
   private let state = Mutex(State())
 
@@ -36,36 +40,38 @@ final class CancelledTasks: Sendable {
   }
 
   func ended(_ text: String) {
-    change { state in
-      guard let index = state.labels.firstIndex(where: { $0.text == text }) else { return false }
-      state.labels.remove(at: index)
-      return true
+    endWaits { state in
+      guard let index = state.labels.firstIndex(where: { $0.text == text }) else { return nil }
+      let label = state.labels.remove(at: index)
+      return { $0.waits(for: label) }
     }
   }
 
-  /// An uploader begins to take over what earlier processes have left, and may cancel some of it.
-  func beginOpening() { state.withLock { $0.openings += 1 } }
+  /// The uploader of a session begins to take over what earlier processes have left, and may cancel some of it.
+  func beginOpening(_ session: String) { state.withLock { _ = $0.openings.insert(session) } }
 
-  func endOpening() {
-    change { state in
-      state.openings -= 1
-      return true
+  func endOpening(_ session: String) {
+    endWaits { state in
+      state.openings.remove(session)
+      return { $0.session != session }
     }
   }
 
-  /// Ends the waits that have nothing to wait for any more.
-  private func change(_ body: (inout State) -> Bool) {
-    let over = state.withLock { state in
-      body(&state) ? state.waiters.values.filter { !state.mustWait($0) } : []
+  /// Ends those of the waits that `body` has chosen that have nothing to wait for any more.
+  private func endWaits(_ body: (inout State) -> ((Waiter) -> Bool)?) {
+    let over = state.withLock { state -> [Waiter] in
+      guard let isMeant = body(&state) else { return [] }
+      return state.waiters.values.filter { isMeant($0) && !state.mustWait($0) }
     }
     for waiter in over { waiter.stream.finish() }
   }
 
   /// Waits until the system has ended the tasks that send another version of an upload, or another source to its place: a
-  /// server that gets both at the same time may store the earlier one last. Gives up after `limit`.
-  func wait(_ upload: String, otherThan version: String, within limit: Duration) async {
+  /// server that gets both at the same time may store the earlier one last. Gives up after `limit`. `session`: that of the
+  /// caller.
+  func wait(_ upload: String, otherThan version: String, in session: String, within limit: Duration) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
-    let waiter = Waiter(upload: upload, version: version, stream: continuation)
+    let waiter = Waiter(upload: upload, version: version, session: session, stream: continuation)
     let number = state.withLock { state -> UInt64? in
       guard state.mustWait(waiter) else { return nil }
       state.last += 1

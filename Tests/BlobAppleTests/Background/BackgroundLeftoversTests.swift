@@ -119,7 +119,8 @@ import Testing
     _ = try spool.sweep()
     let tasks = SlowTasks()
     let service = BackgroundService(
-      tasks: tasks, registry: TaskRegistry(spool, wakeUp), cancelled: CancelledTasks(), spool: spool, wakeUp: wakeUp,
+      session: "test", tasks: tasks, registry: TaskRegistry(spool, wakeUp), cancelled: CancelledTasks(), spool: spool,
+      wakeUp: wakeUp,
       direct: SocketTransport())
     let url = try #require(HTTPURL("http://server/files/1"))
     let body = BlobSlice(PatternSource(length: 600), length: 600)

@@ -34,6 +34,21 @@ import Testing
     #expect(server.has("a.heic", sources[2]) && server.has("b.heic", sources[0]))
   }
 
+  /// The first source is added again after the call of `cancel` has begun, so its upload goes on.
+  @Test func theEndOfOneThatWaitsLeavesTheRequestsOfTheOther() async throws {
+    let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let sources = (1...2).map { PatternSource(length: 7000, seed: UInt64($0)) }
+    for number in 0...1 { try await app.uploader.add(sources[number], as: "a.heic", identity: BytePath("\(number)")) }
+    try await eventually { phone.daemon.started.count == 1 }
+    let last = app.uploader.board.lastSeat
+    try await app.uploader.add(sources[0], as: "a.heic", identity: "0")
+    for task in app.uploader.board.cancel("a.heic", upTo: last) { await task.value }
+    #expect(app.uploader.uploads.map(\.identity) == ["0"] && phone.daemon.started.count == 1 && !phone.daemon.isIdle)
+    phone.daemon.isHeld = false
+    try await eventually { app.uploader.uploads.isEmpty }
+    #expect(server.has("a.heic", sources[0]))
+  }
+
   @Test func oneThatWaitsForAnotherCanBeCancelled() async throws {
     let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
     let sources = (1...2).map { PatternSource(length: 7000, seed: UInt64($0)) }
