@@ -72,6 +72,28 @@ extension JournalTests {
       #expect(try await journal.unfinished().map(\.id) == [ids[0]])
     }
 
+    /// The server gives uploads no URLs of their own, so the first entry would be removed once another source has its place.
+    @Test(arguments: [true, false]) func anUploadThatWasAddedAgainOutlivesAnotherAtItsPlace(isAgain: Bool) async throws
+    {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      let first = try #require(try await claim(["a"], in: journal).first)
+      journal.done(first, UploadResult(length: 7))
+      let entry = try #require(try await journal.finished().first)
+      var again = addition
+      (again.isAgain, again.number) = (isAgain, 2)
+      try await journal.keep(again, of: first)
+      var other = entry.intent
+      other.source = "b"
+      for case .fresh(let id) in try await journal.claim([other], destination: entry.destinationID) {
+        journal.done(id, UploadResult(length: 7))
+      }
+      try await journal.flush()
+      #expect(try await journal.finished().map(\.intent.source) == ["b"])
+      #expect(try await journal.unfinished().map(\.id) == (isAgain ? [first] : []))
+      #expect(try await journal.addition(of: first) == (isAgain ? again : nil))
+    }
+
     @Test func whatHasFinishedIsFoundByItsTime() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()

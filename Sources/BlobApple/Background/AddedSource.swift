@@ -12,23 +12,16 @@ struct AddedSource: Sendable {
   var version: String?
   /// `TaskLabel.version` of the source when it was added; nil as `version`, and for an upload of an earlier launch.
   var label: String?
-  /// Another version was being sent when it was added, or is sent in its place.
+  /// Another version was being sent when it was added, or is sent in its place, or it was sent before and is sent again
+  /// because another source has its place.
   var isAgain = false
 
   /// What the journal keeps, so that a later launch of the uploader with this identifier can upload the source with the same
-  /// arguments.
-  func addition(by uploader: String) -> JournalAddition {
-    JournalAddition(metadata: metadata, contentType: contentType, version: version, uploader: uploader)
-  }
-}
-
-extension JournalClaim {
-  /// Whether the journal must keep what the upload was added with, and by which uploader.
-  var needsAddition: Bool {
-    switch self {
-    case .fresh, .replaced, .resume, .unsure: true
-    case .done, .busy: false
-    }
+  /// arguments. `number`, `isAgain`: see `JournalAddition`.
+  func addition(by uploader: String, number: Int64, isAgain: Bool = false) -> JournalAddition {
+    JournalAddition(
+      metadata: metadata, contentType: contentType, version: version, uploader: uploader, isAgain: isAgain ? true : nil,
+      number: number)
   }
 }
 

@@ -3,8 +3,12 @@ import Blobs
 
 /// The objects that all uploads of a `BackgroundUploader` share.
 struct BackgroundService: Sendable {
+  /// The identifier of the uploader's session.
+  let session: String
   let tasks: any BackgroundTasks
   let registry: TaskRegistry
+  /// The tasks that uploaders of this process have cancelled.
+  let cancelled: CancelledTasks
   let spool: PieceSpool
   let wakeUp: WakeUp
   /// Sends requests without a body while the app runs, which is faster than a background task.
@@ -30,6 +34,13 @@ struct BackgroundService: Sendable {
   func forget(_ label: TaskLabel) {
     registry.giveUp(label)
     spool.remove(label)
+  }
+
+  /// Deletes what is left of other sources that were sent to the place of an upload, and that nothing goes on with before it.
+  func discardOthers(than upload: String) {
+    for label in registry.pending() where label.upload != upload && TaskLabel.haveOnePlace(label.upload, upload) {
+      discard(label)
+    }
   }
 
   /// Deletes what is left of an upload: its tasks, whatever they send, and their pieces.

@@ -35,7 +35,9 @@ extension BackgroundUploader {
     var answers = true
     do {
       let entries = try await journal.giveUp(at: id) { [self] entry, addition in
-        isMeant(entry) && isOwn(addition) && !board.isActive(key(of: entry))
+        let key = key(of: entry)
+        // Another uploader of this process may have added the same source before, and sends it all the same.
+        return isMeant(entry) && isOwn(addition) && !board.isActive(key) && !shared.order.has(key)
       }
       let keys = Set(entries.map { key(of: $0) })
       for task in tasks where keys.contains(task.upload) { service.discard(task) }
@@ -52,9 +54,13 @@ extension BackgroundUploader {
 
   /// The version is uploaded after the one that is being sent, also if the app is terminated in between.
   func keepAddition(_ added: AddedSource, _ item: UploadItem) async throws(UploadError) {
-    do { try await journal.keep(added.addition(by: identifier), of: item.intent()) } catch {
+    do { try await journal.keep(addition(of: added, isAgain: true), of: item.intent()) } catch {
       throw UploadError(journal: error)
     }
+  }
+
+  func addition(of added: AddedSource, isAgain: Bool = false) -> JournalAddition {
+    added.addition(by: identifier, number: shared.order.nextAddition(), isAgain: isAgain)
   }
 
   /// The source was uploaded after another version had been sent, or is not uploaded any more.

@@ -7,8 +7,8 @@ extension BackgroundUploader {
   /// an earlier one. Each has the time in `ended`; they are in the order in which they were added.
   ///
   /// `events` tells only those that finish while a loop reads it, and the system may upload in the night, with the app
-  /// launched in the background. To show each of them once, call this when the app comes to the front, after `events`, with the
-  /// time of the call before, which the app must keep. Those of an `Uploader`, and of uploaders with other identifiers, to the same
+  /// launched in the background. To show those as well, call this when the app comes to the front, after `events`, with the
+  /// time of the call before, which the app must keep. One that `events` has told since that call is told again. Those of an `Uploader`, and of uploaders with other identifiers, to the same
   /// destination are among them; those of other accounts are not. Of a source that was uploaded in several versions, the last
   /// one is told.
   public func finished(since time: Int64) async throws(UploadError) -> [BackgroundUpload] {

@@ -26,9 +26,11 @@ extension BackgroundUploader {
   func tryToOpen() {
     guard opening.begin() else { return }
     service.wakeUp.enter()
+    shared.cancelled.beginOpening(identifier)
     // Unstructured, because the system may launch the app only to deliver events, and nobody calls a method then.
     Task {
       await opening.set(open())
+      shared.cancelled.endOpening(identifier)
       service.wakeUp.leave()
     }
   }
@@ -80,8 +82,9 @@ extension BackgroundUploader {
   }
 
   private func goOn(_ id: Int64) async throws(JournalError) {
-    let addedAgain = try await journal.dropAdditionsOfDone().filter { $0.destinationID == id }
-    let uploads = try await (unfinished(at: id) + withAdditions(addedAgain)).filter { isOwn($0.addition) }
+    let all = try await waiting(at: id)
+    for upload in all { if let number = upload.addition?.number { shared.order.note(addition: number) } }
+    let uploads = all.filter { isOwn($0.addition) }
     let sources = sources(of: uploads)
     // Another uploader of this process may find those of nobody at the same time.
     let ofNobody = sources.map(\.upload).filter { $0.addition?.uploader == nil }.map(\.entry.id)
@@ -106,8 +109,10 @@ extension BackgroundUploader {
         "background session \"\(identifier)\": this process has an uploader that goes on with its uploads")
     }
     let id = try await destinationID()
+    service.wakeUp.enter()
+    defer { service.wakeUp.leave() }
     do {
-      let uploads = try await unfinished(at: id).filter { $0.addition?.uploader == identifier }
+      let uploads = try await waiting(at: id).filter { $0.addition?.uploader == identifier }
       let ids = try await journal.assign(uploads.map(\.entry.id), from: identifier, to: self.identifier)
       await begin(sources(of: uploads.filter { ids.contains($0.entry.id) }), id)
     } catch {
@@ -115,15 +120,19 @@ extension BackgroundUploader {
     }
   }
 
-  /// Begins uploads of earlier launches: those that have requests at the system first, since others to the same place wait
-  /// for their ends.
+  /// Begins uploads of earlier launches, in the order in which their sources were added: so they have their turns at their
+  /// places. Of those of an earlier version, which has not kept the order, the ones that have requests at the system are first.
   private func begin(_ sources: [(upload: EarlierUpload, source: AddedSource)], _ id: Int64) async {
     let running = service.registry.uploads
-    for isRunning in [true, false] {
-      for (upload, source) in sources where running.contains(key(of: upload.entry)) == isRunning {
-        seats.take(1)
-        await start(source, key(of: upload.entry), id)
-      }
+    let numbered = sources.map { upload, source in
+      let key = key(of: upload.entry)
+      return (
+        rank: (upload.addition?.number ?? 0, running.contains(key) ? 0 : 1, upload.entry.id), key: key, source: source
+      )
+    }
+    for (_, key, source) in numbered.sorted(by: { $0.rank < $1.rank }) {
+      seats.take(1)
+      await start(source, key, id)
     }
   }
 
@@ -147,6 +156,12 @@ extension BackgroundUploader {
     try await withAdditions(journal.unfinished(at: [id]).filter { !$0.isLeftover })
   }
 
+  /// The same, and those that have ended and whose sources were added again since.
+  private func waiting(at id: Int64) async throws(JournalError) -> [EarlierUpload] {
+    let again = try await journal.dropAdditionsOfDone().filter { $0.destinationID == id }
+    return try await unfinished(at: id) + withAdditions(again)
+  }
+
   private func withAdditions(_ entries: [JournalEntry]) async throws(JournalError) -> [EarlierUpload] {
     let additions = try await journal.additions(of: entries.map(\.id))
     return entries.map { EarlierUpload(entry: $0, addition: additions[$0.id]) }
@@ -154,9 +169,11 @@ extension BackgroundUploader {
 
   /// The uploads that go on by themselves, and whose sources can be opened now.
   private func sources(of uploads: [EarlierUpload]) -> [(upload: EarlierUpload, source: AddedSource)] {
-    uploads.filter { [.intent, .open, .done].contains($0.entry.state) }.compactMap { upload in
+    uploads.filter { [.intent, .open, .done].contains($0.entry.state) || $0.entry.isSuperseded }.compactMap { upload in
       guard var source = added(upload) else { return nil }
-      source.isAgain = source.version != nil && source.version != upload.entry.intent.validator?.version
+      source.isAgain =
+        upload.addition?.isAgain == true
+        || source.version != nil && source.version != upload.entry.intent.validator?.version
       return (upload, source)
     }
   }

@@ -35,7 +35,9 @@ public final class BackgroundUploader: Sendable {
   let journal: Journal
   let settings: BackgroundSettings
   let service: BackgroundService
-  let board = UploadBoard()
+  /// Shared with other uploaders of this process.
+  let shared: SharedPlaces
+  let board: UploadBoard
   let places: SpoolRoom
   /// How many further uploads this process may hold, running or waiting for a place.
   let seats: SpoolRoom
@@ -59,11 +61,14 @@ public final class BackgroundUploader: Sendable {
     self.settings = settings
     self.reopening = reopening
     self.identifiers = identifiers
+    shared = SharedPlaces.of(journal, account: destination.account)
+    board = UploadBoard(shared.order)
     let wakeUp = WakeUp()
     let spool = PieceSpool(settings.spool, bound: settings.spoolBytes, wakeUp, write: settings.write)
     service = BackgroundService(
-      tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: direct,
-      cancelling: settings.cancelling)
+      session: identifier, tasks: tasks, registry: TaskRegistry(spool, wakeUp, shared.cancelled),
+      cancelled: shared.cancelled, spool: spool,
+      wakeUp: wakeUp, direct: direct, cancelling: settings.cancelling)
     places = SpoolRoom(Self.mostAtOnce, wakeUp)
     seats = SpoolRoom(settings.mostUploads, wakeUp)
     tryToOpen()
@@ -73,7 +78,9 @@ public final class BackgroundUploader: Sendable {
   /// the termination of the app, and fewer than 1,000 others have not ended: so memory does not grow with a library that is
   /// added in a loop. A source that is being uploaded already, or was uploaded before and has not changed, is not sent again;
   /// another version of one that is being uploaded is sent after it, or in its place if that can no longer be read. Of calls
-  /// for one source that wait for other uploads, the last one counts. An upload that waits because the server has refused
+  /// for one source that wait for other uploads, the last one counts. Of several sources for one name, the one that was added
+  /// last is stored last, if all are added to uploaders over one `Journal` object: an `Uploader` has no part in this order. An
+  /// upload that waits because the server has refused
   /// the credentials is tried at once.
   ///
   /// If the calling task is cancelled while it waits, the next launch goes on with the upload. If `cancel` ends the upload
@@ -121,6 +128,7 @@ public final class BackgroundUploader: Sendable {
 
   /// Writes the upload into the journal, and starts it once there is a seat.
   private func enter(_ added: AddedSource, _ item: UploadItem, _ id: Int64, _ seat: Int) async throws(UploadError) {
+    var added = added
     switch await join(added, item.key, seat) {
     case .same: return
     case .another: return try await keepAddition(added, item)
@@ -129,13 +137,18 @@ public final class BackgroundUploader: Sendable {
     do {
       // The upload claims its entry when its turn comes, perhaps in a later process.
       for claim in try await journal.claim([item.intent()], destination: id, sends: false) {
-        if case .busy = claim {
+        switch claim {
+        case .busy:
           // Another upload has the entry, for example one of an `Uploader`. A later process uploads this version after it.
-          try await journal.keep(added.addition(by: identifier), of: item.intent())
-        }
-        // The first one is that of this upload, and any other that of what it replaces.
-        if let id = claim.ids.first, claim.needsAddition {
-          try await journal.keep(added.addition(by: identifier), of: id)
+          try await journal.keep(addition(of: added), of: item.intent())
+        case .done(let entry) where entry.isSuperseded || board.hasOthers(than: item.key):
+          // Another source has the place, or will have it. A later process asks the server, or uploads this one again.
+          added.isAgain = true
+          try await journal.keep(addition(of: added, isAgain: true), of: entry.id)
+        case .done: break
+        case .fresh, .replaced, .resume, .unsure:
+          // The first one is that of this upload, and any other that of what it replaces.
+          if let id = claim.ids.first { try await journal.keep(addition(of: added), of: id) }
         }
         for id in claim.ids { journal.released(id) }
       }
@@ -215,33 +228,21 @@ public final class BackgroundUploader: Sendable {
     }
   }
 
-  /// Of several sources for one place, the one that was added last is stored last: an upload begins after the ends of those
-  /// that this process has begun before, to the same place.
-  private func waitForEarlier(_ key: String) async {
-    let earlier = board.earlier(than: key)
-    if earlier.isEmpty { return }
-    service.wakeUp.leave()
-    defer { service.wakeUp.enter() }
-    let (stream, continuation) = AsyncStream<Void>.makeStream()
-    // Unstructured, because this upload may be cancelled while the others go on. The stream then ends at once.
-    Task {
-      for task in earlier { await task.value }
-      continuation.finish()
-    }
-    for await _ in stream {}
-  }
-
   private func begin(_ added: AddedSource, _ key: String, _ id: Int64, _ seat: Int?) -> UploadBoard.Beginning {
-    board.start(key, added, seat: seat) { added in
+    board.start(key, added, seat: seat) { added, isFirst in
       service.wakeUp.enter()
       service.registry.start(key)
       // An upload with pieces in the spool must not wait for those that wait for room there.
-      let hasPieces = service.registry.pending(key).contains { $0.length != nil }
+      let hasPieces = isFirst && service.registry.pending(key).contains { $0.length != nil }
       if hasPieces { places.take(1) }
       // Unstructured, because uploads go on after `add` has returned; `cancel` ends them.
       return Task {
-        await waitForEarlier(key)
-        let hasPlace = if hasPieces { true } else { await places.reserve(1) }
+        // Others are sent first, and those wait for the ends of all tasks for the place.
+        if !isFirst { service.discardAll(of: key) }
+        await board.waitForTurn(key, service.wakeUp)
+        // A wait that is cancelled ends before.
+        if board.isFirst(key) { service.discardOthers(than: key) }
+        var hasPlace = if hasPieces { true } else { await places.reserve(1) }
         var added = added
         while true {
           let end = hasPlace ? await turns(&added, key, id) : .cancelled
@@ -252,6 +253,12 @@ public final class BackgroundUploader: Sendable {
           added = next
           added.isAgain = true
           service.registry.start(key)
+          // Those that are sent first need places.
+          if hasPlace, !board.isFirst(key) {
+            places.release(1)
+            await board.waitForTurn(key, service.wakeUp)
+            hasPlace = await places.reserve(1)
+          }
         }
         if hasPlace { places.release(1) }
         seats.release(1)

@@ -46,7 +46,8 @@ final class PieceTransport: Transport {
     let label = TaskLabel(upload: upload, version: version, request, body: body)
     if let response = try await adopt(label, request, body, on) { return response }
     if label.kind != .question {
-      await service.registry.endOfCancelled(upload, otherThan: version, within: service.cancelling)
+      await service.cancelled.wait(
+        upload, otherThan: version, in: service.session, within: service.cancelling)
       if Task.isCancelled { throw cancelled(request) }
     }
     var request = request

@@ -79,8 +79,11 @@ package struct TaskLabel: Hashable, Sendable {
 
   /// Whether two uploads go to one place. They may be said to if their places differ, but hardly ever are.
   static func haveOnePlace(_ upload: String, _ other: String) -> Bool {
-    upload.prefix(placeDigits) == other.prefix(placeDigits)
+    place(ofUpload: upload) == place(ofUpload: other)
   }
+
+  /// A digest of the place of an upload.
+  static func place(ofUpload upload: String) -> String { String(upload.prefix(placeDigits)) }
 
   /// Identifies a version of a source. Without a validator versions cannot be told apart, so each one is new.
   static func version(_ info: BlobInfo) -> String {

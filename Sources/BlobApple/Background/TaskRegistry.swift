@@ -12,26 +12,8 @@ final class TaskRegistry: BackgroundTaskReceiver {
     var waiter: CheckedContinuation<BackgroundTaskEnd?, Never>?
     var progress: (@Sendable (Int64) -> Void)?
   }
-  /// Waits for the end of the tasks that were cancelled and send another version, or another source to the same place.
-  private struct CancelledWaiter {
-    var upload: String
-    var version: String
-    var stream: AsyncStream<Void>.Continuation
-
-    func waits(for label: TaskLabel) -> Bool {
-      label.kind != .question && TaskLabel.haveOnePlace(label.upload, upload)
-        && (label.upload != upload || label.version != version)
-    }
-  }
-  /// As many uploads may run in one process.
-  private static let mostCancelled = 1000
-
   private struct State {
     var entries: [String: Entry] = [:]
-    /// The last tasks that were cancelled, and that the system has not ended yet. It may never tell the end of one.
-    var cancelled: [TaskLabel] = []
-    var cancelledWaiters: [UInt64: CancelledWaiter] = [:]
-    var last: UInt64 = 0
     /// Uploads that use the outcomes of their tasks.
     var running: Set<String> = []
     /// The uploads that go on by themselves are among `running`; what other tasks have to tell is of no use.
@@ -45,13 +27,10 @@ final class TaskRegistry: BackgroundTaskReceiver {
     /// are, or before all earlier events were delivered.
     var mayLearnOfTasks: Bool { !hasBegun || !isSettled }
 
-    mutating func remove(_ label: TaskLabel) -> Entry? {
+    mutating func remove(_ label: TaskLabel, _ cancelled: CancelledTasks) -> Entry? {
       if mayLearnOfTasks { removed.insert(label.text) }
       let entry = entries.removeValue(forKey: label.text)
-      if let entry, entry.isRunning, entry.end == nil {
-        cancelled.append(label)
-        if cancelled.count > TaskRegistry.mostCancelled { cancelled.removeFirst() }
-      }
+      if let entry, entry.isRunning, entry.end == nil { cancelled.add(label) }
       return entry
     }
 
@@ -65,10 +44,12 @@ final class TaskRegistry: BackgroundTaskReceiver {
   private let state = Mutex(State())
   private let spool: PieceSpool
   private let wakeUp: WakeUp
+  private let cancelled: CancelledTasks
 
-  init(_ spool: PieceSpool, _ wakeUp: WakeUp) {
+  init(_ spool: PieceSpool, _ wakeUp: WakeUp, _ cancelled: CancelledTasks = CancelledTasks()) {
     self.spool = spool
     self.wakeUp = wakeUp
+    self.cancelled = cancelled
   }
 
   /// Adds what an earlier process has left. `pieces` are in the spool.
@@ -120,33 +101,6 @@ final class TaskRegistry: BackgroundTaskReceiver {
     state.withLock { $0.entries.values.map(\.label).filter { upload == nil || $0.upload == upload } }
   }
 
-  /// Waits until the system has ended the tasks that were cancelled and send another version of an upload, or another source
-  /// to its place: a server that gets both at the same time may store the earlier one last. Gives up after `limit`.
-  func endOfCancelled(_ upload: String, otherThan version: String, within limit: Duration) async {
-    let (stream, continuation) = AsyncStream<Void>.makeStream()
-    let waiter = CancelledWaiter(upload: upload, version: version, stream: continuation)
-    let number = state.withLock { state -> UInt64? in
-      guard state.cancelled.contains(where: waiter.waits) else { return nil }
-      state.last += 1
-      state.cancelledWaiters[state.last] = waiter
-      return state.last
-    }
-    guard let number else { return }
-    // Unstructured, because it ends the loop below.
-    let timer = Task {
-      // A sleep that is cancelled has ended.
-      try? await Task.sleep(for: limit)
-      continuation.finish()
-    }
-    for await _ in stream {}
-    timer.cancel()
-    state.withLock { state in
-      state.cancelledWaiters[number] = nil
-      // Nobody waits again for a task that the system does not end.
-      if !Task.isCancelled { state.cancelled.removeAll(where: waiter.waits) }
-    }
-  }
-
   /// The uploads that have tasks.
   var uploads: Set<String> { state.withLock { Set($0.entries.values.map(\.label.upload)) } }
 
@@ -158,7 +112,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
         let end = state.withLock { state -> BackgroundTaskEnd?? in
           guard let entry = state.entries[label.text] else { return .some(nil) }
           if entry.end != nil || Task.isCancelled || !entry.isRunning && state.isSettled {
-            _ = state.remove(label)
+            _ = state.remove(label, cancelled)
             return .some(entry.end)
           }
           state.entries[label.text]?.waiter = continuation
@@ -175,7 +129,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
 
   /// Removes an entry; a later event of its task is ignored.
   func giveUp(_ label: TaskLabel) {
-    resume(state.withLock { $0.remove(label)?.waiter }, returning: nil)
+    resume(state.withLock { $0.remove(label, cancelled)?.waiter }, returning: nil)
   }
 
   /// The events of tasks that ended before this process was there were delivered, or will not be: pieces without a task
@@ -208,7 +162,7 @@ final class TaskRegistry: BackgroundTaskReceiver {
   func sent(_ label: String, total: Int64) { state.withLock { $0.entries[label]?.progress }?(total) }
 
   func ended(_ text: String, _ end: BackgroundTaskEnd) {
-    noteEndOfCancelled(text)
+    cancelled.ended(text)
     let (waiter, unused) = state.withLock { state -> (CheckedContinuation<BackgroundTaskEnd?, Never>?, TaskLabel?) in
       var entry: Entry
       if let known = state.entries[text] {
@@ -225,17 +179,6 @@ final class TaskRegistry: BackgroundTaskReceiver {
     }
     if let unused { spool.remove(unused) }
     resume(waiter, returning: end)
-  }
-
-  private func noteEndOfCancelled(_ text: String) {
-    let over = state.withLock { state -> [CancelledWaiter] in
-      guard let index = state.cancelled.firstIndex(where: { $0.text == text }) else { return [] }
-      let label = state.cancelled.remove(at: index)
-      return state.cancelledWaiters.values.filter { waiter in
-        waiter.waits(for: label) && !state.cancelled.contains(where: waiter.waits)
-      }
-    }
-    for waiter in over { waiter.stream.finish() }
   }
 
   func deliveredAll() {

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The running uploads of a `BackgroundUploader`, and the listeners to whom their changes go.
 final class UploadBoard: Sendable {
-  fileprivate struct Running {
+  struct Running {
     var upload: BackgroundUpload
     var progress: UploadProgress?
     var task: Task<Void, Never>?
@@ -18,11 +18,13 @@ final class UploadBoard: Sendable {
     var pause: Task<Void, Never>?
     /// The last seat that has begun the upload or joined it; 0: an earlier launch has added it.
     var seat = 0
-    /// Counts the uploads in the order in which they have begun.
-    var number = 0
+    /// At the place of the upload.
+    var turn: PlaceOrder.Turn
+    /// The turn of `added`, if other sources are sent to the place before it.
+    var next: PlaceOrder.Turn?
   }
   /// A call of `add` whose upload has not begun.
-  fileprivate struct Seat {
+  struct Seat {
     var name: BytePath
     var key: String
     /// The call has looked at its source, and is about to write it into the journal.
@@ -38,16 +40,17 @@ final class UploadBoard: Sendable {
     var isGivenUp: Bool { isCancelled || isReplaced }
   }
   /// A loop over the changes. It owns its buffer.
-  fileprivate struct Listener { weak var buffer: EventBuffer? }
-  fileprivate struct State {
+  struct Listener { weak var buffer: EventBuffer? }
+  struct State {
     var running: [String: Running] = [:]
     var listeners: [Listener] = []
     var last = 0
     var seats: [Int: Seat] = [:]
-    /// The number of the upload that has begun last.
-    var begun = 0
   }
-  private let state = Mutex(State())
+  let state = Mutex(State())
+  let order: PlaceOrder
+
+  init(_ order: PlaceOrder = PlaceOrder()) { self.order = order }
 
   var uploads: [BackgroundUpload] { state.withLock { $0.running.values.map(\.upload) } }
 
@@ -59,9 +62,10 @@ final class UploadBoard: Sendable {
 
   /// Starts an upload under its key, unless the key is in use. `seat` nil: an earlier launch has added it.
   ///
-  /// `body` gets `added`, or what the last call for the key has added that waits for room: its seat is given up as well.
+  /// `body` gets `added`, or what the last call for the key has added that waits for room: its seat is given up as well. It
+  /// also gets whether the upload need not wait for others to the same place.
   func start(
-    _ key: String, _ added: AddedSource, seat number: Int? = nil, _ body: (AddedSource) -> Task<Void, Never>
+    _ key: String, _ added: AddedSource, seat number: Int? = nil, _ body: (AddedSource, Bool) -> Task<Void, Never>
   ) -> Beginning {
     let (beginning, reservations) = state.withLock { state -> (Beginning, [Task<Bool, Never>]) in
       if let number, state.seats[number]?.isGivenUp ?? true { return (.isGivenUp, []) }
@@ -71,9 +75,9 @@ final class UploadBoard: Sendable {
       let upload = BackgroundUpload(added.name, identity: added.identity)
       let seat = max(number ?? 0, last ?? 0)
       if let number { state.seats[number] = nil }
-      state.begun += 1
-      state.running[key] = Running(upload: upload, seat: seat, number: state.begun)
-      state.running[key]?.task = body(added)
+      let turn = order.begin(key)
+      state.running[key] = Running(upload: upload, seat: seat, turn: turn)
+      state.running[key]?.task = body(added, order.isFirst(turn))
       state.tell(key, upload)
       return (.began, state.replaceSeats(key, upTo: seat))
     }
@@ -81,13 +85,20 @@ final class UploadBoard: Sendable {
     return beginning
   }
 
-  /// The tasks of the uploads that have begun before this one, to the same place.
-  func earlier(than key: String) -> [Task<Void, Never>] {
-    state.withLock { state in
-      guard let number = state.running[key]?.number else { return [] }
-      return state.running.filter { $0.value.number < number && TaskLabel.haveOnePlace($0.key, key) }
-        .compactMap(\.value.task)
-    }
+  /// Waits until no upload has an earlier turn at the place of this one.
+  func waitForTurn(_ key: String, _ wakeUp: WakeUp) async {
+    if let turn = state.withLock({ $0.running[key]?.turn }) { await order.wait(for: turn, wakeUp) }
+  }
+
+  /// Whether no upload has an earlier turn at the place of this one.
+  func isFirst(_ key: String) -> Bool { state.withLock { $0.running[key]?.turn }.map { order.isFirst($0) } ?? true }
+
+  /// Whether another source is about to be sent to the place of this one: it is uploaded, or its call of `add` waits.
+  func hasOthers(than key: String) -> Bool {
+    order.hasOthers(than: key)
+      || state.withLock { state in
+        state.seats.values.contains { $0.key != key && !$0.isGivenUp && TaskLabel.haveOnePlace($0.key, key) }
+      }
   }
 
   /// The upload that a call of `add` finds under its key.
@@ -95,7 +106,8 @@ final class UploadBoard: Sendable {
     case nothing
     /// An upload of the same version, or of one that cannot be told apart.
     case same
-    /// An upload of another version. The added one is uploaded after its end.
+    /// An upload of another version, or one for whose end other sources wait. The added one is uploaded after it, and after
+    /// those.
     case another
     /// An upload that was cancelled, and its task.
     case ending(Task<Void, Never>)
@@ -112,7 +124,11 @@ final class UploadBoard: Sendable {
       state.running[key]?.seat = seat
       let reservations = state.replaceSeats(key, upTo: seat)
       guard let label = source.label else { return (.same, running.pause, reservations) }
-      let isSame = label == running.version
+      if let behind = order.begin(behindOthersThan: running.next ?? running.turn) {
+        if let next = running.next { order.end(next) }
+        state.running[key]?.next = behind
+      }
+      let isSame = label == running.version && state.running[key]?.next == nil
       state.running[key]?.added = isSame ? nil : source
       return (isSame ? .same : .another, running.pause, reservations)
     }
@@ -122,10 +138,10 @@ final class UploadBoard: Sendable {
   }
 
   /// The upload is about to send this version. Returns a source that must be uploaded instead, because it was added
-  /// meanwhile in another version; nil: there is none, and the version is sent.
+  /// meanwhile in another version; nil: there is none that is sent before those of other sources, and the version is sent.
   func sends(_ version: String, _ key: String) -> AddedSource? {
     state.withLock { state in
-      if let added = state.running[key]?.added.take() { return added }
+      if state.running[key]?.next == nil, let added = state.running[key]?.added.take() { return added }
       state.running[key]?.version = version
       return nil
     }
@@ -133,50 +149,6 @@ final class UploadBoard: Sendable {
 
   /// Bytes of the upload that the server has confirmed.
   func acknowledged(_ key: String) -> Int64 { state.withLock { $0.running[key]?.progress?.acknowledged ?? 0 } }
-
-  // MARK: Cancelling
-
-  /// The last seat that was taken.
-  var lastSeat: Int { state.withLock { $0.last } }
-
-  /// Cancels the uploads with this name, also those that have not begun; nil: all. Those of seats after `last` are not
-  /// affected. Returns the tasks that are about to end.
-  func cancel(_ name: BytePath?, upTo last: Int) -> [Task<Void, Never>] {
-    let (tasks, reservations) = state.withLock { state in
-      let keys = state.running.filter { (name == nil || $0.value.upload.name == name) && $0.value.seat <= last }.map(
-        \.key)
-      for key in keys { state.running[key]?.isCancelled = true }
-      let numbers = state.seats.filter { (name == nil || $0.value.name == name) && $0.key <= last }.map(\.key)
-      for number in numbers { state.seats[number]?.isCancelled = true }
-      return (keys.compactMap { state.running[$0]?.task }, numbers.compactMap { state.seats[$0]?.reservation })
-    }
-    for task in tasks { task.cancel() }
-    for reservation in reservations { reservation.cancel() }
-    return tasks
-  }
-
-  /// Whether an upload has this key and was not cancelled, running or waiting for room. A call that looks at its source does
-  /// not count, since it may find none.
-  func isActive(_ key: String) -> Bool {
-    state.withLock { state in
-      state.running[key].map { !$0.isCancelled } ?? false
-        || state.seats.values.contains { $0.key == key && $0.hasLooked && !$0.isCancelled }
-    }
-  }
-
-  /// Whether an upload with this key runs.
-  func isRunning(_ key: String) -> Bool { state.withLock { $0.running[key] != nil } }
-
-  // MARK: Pauses
-
-  /// The upload waits until `pause` ends; nil: it goes on.
-  func setPause(_ pause: Task<Void, Never>?, _ key: String) { state.withLock { $0.running[key]?.pause = pause } }
-
-  /// Ends all pauses.
-  func endPauses() {
-    let pauses = state.withLock { $0.running.values.compactMap(\.pause) }
-    for pause in pauses { pause.cancel() }
-  }
 
   // MARK: Uploads that have not begun
 
@@ -232,7 +204,8 @@ final class UploadBoard: Sendable {
   }
 
   /// The same for the last change. The upload no longer runs, so whoever is told may add it again. Returns a source that
-  /// must be uploaded first, because it was added meanwhile in another version; then nothing has ended. nil: there is none.
+  /// must be uploaded first, because it was added meanwhile in another version; then nothing has ended but, perhaps, the turn
+  /// of the upload. nil: there is none.
   @discardableResult
   func end(_ key: String, _ end: BackgroundUpload.State) -> AddedSource? {
     state.withLock { state in
@@ -240,8 +213,14 @@ final class UploadBoard: Sendable {
       if case .cancelled = end {
       } else if let added {
         state.change(key) { $0.state = .uploading }
+        state.running[key]?.version = nil
+        if let ended = state.running[key]?.turn, let next = state.running[key]?.next.take() {
+          state.running[key]?.turn = next
+          order.end(ended)
+        }
         return added
       }
+      for turn in [state.running[key]?.turn, state.running[key]?.next] { if let turn { order.end(turn) } }
       state.change(key, isLast: true) { upload in
         upload.state = end
         guard case .finished(let result) = end else { return }
@@ -269,12 +248,12 @@ final class UploadBoard: Sendable {
 
 extension UploadBoard.State {
   /// The last seat for a key that waits for room.
-  fileprivate func lastReady(_ key: String) -> Int? {
+  func lastReady(_ key: String) -> Int? {
     seats.filter { $0.value.key == key && $0.value.added != nil && !$0.value.isGivenUp }.keys.max()
   }
 
   /// Nothing is uploaded any more for the calls with these seats. Returns what they wait for.
-  fileprivate mutating func replaceSeats(_ key: String, upTo last: Int) -> [Task<Bool, Never>] {
+  mutating func replaceSeats(_ key: String, upTo last: Int) -> [Task<Bool, Never>] {
     let numbers = seats.filter { $0.value.key == key && $0.key <= last }.map(\.key)
     for number in numbers { seats[number]?.isReplaced = true }
     return numbers.compactMap { seats[$0]?.reservation }

@@ -36,7 +36,7 @@ extension Journal {
     }
   }
 
-  /// Removes what was stored of uploads that are done. Returns those of which another version was added meanwhile.
+  /// Removes what was stored of uploads that are done or superseded. Returns those whose sources were added again since.
   package func dropAdditionsOfDone() throws(JournalError) -> [JournalEntry] {
     try read { store throws(SQLiteError) in
       let ids = try store.uploads.transaction { () throws(SQLiteError) in try store.metadata.dropDone() }

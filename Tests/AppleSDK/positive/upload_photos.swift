@@ -68,7 +68,7 @@ func add(_ films: [BytePath], to uploader: BackgroundUploader) async throws -> [
 func showFinished(_ uploader: BackgroundUploader) async throws {
   func show(_ name: BytePath, _ identity: BytePath) { print(name, identity) }
   let (now, seen) = (Date().timeIntervalSince1970, UserDefaults.standard.double(forKey: "seen"))
-  for upload in try await uploader.finished(since: Int64(seen)) { show(upload.name, upload.identity) }
+  for upload in try await uploader.finished(since: Int64(min(seen, now))) { show(upload.name, upload.identity) }
   UserDefaults.standard.set(now, forKey: "seen")
 }
 

@@ -154,10 +154,13 @@ struct TwoSessions {
   let phone: Phone
   let daemons: [Daemon]
 
-  init(_ uploadProtocol: any UploadProtocol, fault: Daemon.Fault? = nil) throws {
-    daemons = (0...1).map { _ in Daemon(isHeld: true) { _, _ in fault } }
+  init(
+    _ uploadProtocol: any UploadProtocol, _ daemons: [Daemon]? = nil, fault: Daemon.Fault? = nil,
+    spoolBytes: Int64 = 64 << 10, _ change: (inout BackgroundSettings) -> Void = { _ in }
+  ) throws {
+    self.daemons = daemons ?? (0...1).map { _ in Daemon(isHeld: true) { _, _ in fault } }
     server = try ServedFolder()
-    phone = try Phone(server.endpoint, uploadProtocol)
+    phone = try Phone(server.endpoint, uploadProtocol, spoolBytes: spoolBytes, change)
   }
 
   func journal() async throws -> Journal { try await Journal(at: phone.scratch.path.appending("journal.sqlite")) }

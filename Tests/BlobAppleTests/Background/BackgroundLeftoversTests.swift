@@ -119,7 +119,9 @@ import Testing
     _ = try spool.sweep()
     let tasks = SlowTasks()
     let service = BackgroundService(
-      tasks: tasks, registry: TaskRegistry(spool, wakeUp), spool: spool, wakeUp: wakeUp, direct: SocketTransport())
+      session: "test", tasks: tasks, registry: TaskRegistry(spool, wakeUp), cancelled: CancelledTasks(), spool: spool,
+      wakeUp: wakeUp,
+      direct: SocketTransport())
     let url = try #require(HTTPURL("http://server/files/1"))
     let body = BlobSlice(PatternSource(length: 600), length: 600)
     let empty = TaskLabel(upload: "1", version: "1", HTTPRequest("PATCH", url), body: body)

@@ -2,7 +2,6 @@ import BlobClient
 import BlobTesting
 import BlobUpload
 import Blobs
-import Platform
 import Synchronization
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
       $0.overwrite = true
     }
     let sources = (1...3).map { PatternSource(length: 7000, seed: UInt64($0)) }
-    let slow = SlowSource(sources[0])
+    let slow = LookedAtSlowly(sources[0])
     try await app.uploader.add(slow, as: "a.heic", identity: "1")
     for number in 1...2 {
       try await app.uploader.add(sources[number], as: "a.heic", identity: BytePath("\(number + 1)"))
@@ -35,6 +34,21 @@ import Testing
     #expect(server.has("a.heic", sources[2]) && server.has("b.heic", sources[0]))
   }
 
+  /// The first source is added again after the call of `cancel` has begun, so its upload goes on.
+  @Test func theEndOfOneThatWaitsLeavesTheRequestsOfTheOther() async throws {
+    let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let sources = (1...2).map { PatternSource(length: 7000, seed: UInt64($0)) }
+    for number in 0...1 { try await app.uploader.add(sources[number], as: "a.heic", identity: BytePath("\(number)")) }
+    try await eventually { phone.daemon.started.count == 1 }
+    let last = app.uploader.board.lastSeat
+    try await app.uploader.add(sources[0], as: "a.heic", identity: "0")
+    for task in app.uploader.board.cancel("a.heic", upTo: last) { await task.value }
+    #expect(app.uploader.uploads.map(\.identity) == ["0"] && phone.daemon.started.count == 1 && !phone.daemon.isIdle)
+    phone.daemon.isHeld = false
+    try await eventually { app.uploader.uploads.isEmpty }
+    #expect(server.has("a.heic", sources[0]))
+  }
+
   @Test func oneThatWaitsForAnotherCanBeCancelled() async throws {
     let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
     let sources = (1...2).map { PatternSource(length: 7000, seed: UInt64($0)) }
@@ -46,24 +60,5 @@ import Testing
     phone.daemon.isHeld = false
     try await eventually { phone.daemon.isIdle }
     #expect(server.contents(of: "a.heic") == nil)
-  }
-}
-
-/// Its second look at the source takes as long as the test wants.
-private final class SlowSource: BlobSource {
-  let base: PatternSource
-  let calls = Atomic(0)
-  let mayAnswer = Flag(false)
-  init(_ base: PatternSource) { self.base = base }
-
-  var access: BlobAccess { .random }
-  func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
-    if calls.add(1, ordering: .relaxed).newValue == 2 {
-      while !mayAnswer.value, !cancel.isCancelled { usleep(1000) }
-    }
-    return try base.info(cancel)
-  }
-  func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    try base.open(at: offset, cancel)
   }
 }

@@ -10,6 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct TaskRegistryTests {
   private let scratch: ScratchFolder
   private let registry: TaskRegistry
+  private let cancelled = CancelledTasks()
   private let label = TaskLabel(
     upload: TaskLabel.digest("film"), version: TaskLabel.digest("1"),
     HTTPRequest("HEAD", HTTPURL("http://127.0.0.1/film")!), body: nil)
@@ -18,7 +19,7 @@ import Testing
   init() throws {
     scratch = try ScratchFolder()
     let wakeUp = WakeUp()
-    registry = TaskRegistry(PieceSpool(scratch.path.appending("spool"), bound: 1000, wakeUp), wakeUp)
+    registry = TaskRegistry(PieceSpool(scratch.path.appending("spool"), bound: 1000, wakeUp), wakeUp, cancelled)
   }
 
   /// The upload would take the end of its own cancelled task for a response to the next request.
@@ -55,6 +56,18 @@ import Testing
     #expect(registry.uploads.isEmpty)
   }
 
+  /// Another uploader of the process may still cancel requests that an earlier process has left.
+  @Test func theOpeningOfAnotherSessionIsWaitedFor() async {
+    let (film, version) = (TaskLabel.digest("film"), TaskLabel.digest("1"))
+    cancelled.beginOpening("mobile")
+    await cancelled.wait(film, otherThan: version, in: "mobile", within: .seconds(600))
+    let waiting = Task { [cancelled] in
+      await cancelled.wait(film, otherThan: version, in: "wifi", within: .seconds(600))
+    }
+    cancelled.endOpening("mobile")
+    await waiting.value
+  }
+
   /// A system may never tell the end of a cancelled task, and nobody may wait for it.
   @Test func theNumberOfCancelledTasksIsBounded() async throws {
     registry.begin(running: [], pieces: [])
@@ -68,9 +81,9 @@ import Testing
     }
     // The first one is not known any more, and the last one is.
     let (film, other) = (TaskLabel.digest("film 0"), TaskLabel.digest("2"))
-    await registry.endOfCancelled(film, otherThan: other, within: .seconds(600))
+    await cancelled.wait(film, otherThan: other, in: "test", within: .seconds(600))
     let clock = ContinuousClock.now
-    await registry.endOfCancelled(TaskLabel.digest("film 1999"), otherThan: other, within: .milliseconds(50))
+    await cancelled.wait(TaskLabel.digest("film 1999"), otherThan: other, in: "test", within: .milliseconds(50))
     #expect(ContinuousClock.now - clock >= .milliseconds(50))
   }
 }

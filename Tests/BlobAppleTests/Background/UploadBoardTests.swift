@@ -14,7 +14,7 @@ import Testing
     let source = PatternSource(length: 1000, seed: 1)
     _ = board.start(
       key, AddedSource(source: source, identity: name, name: name, contentType: "text/plain", metadata: [:])
-    ) { _ in Task {} }
+    ) { _, _ in Task {} }
   }
   private func report(_ key: String, _ sent: Int64) { board.change(key) { $0.sent = sent } }
 

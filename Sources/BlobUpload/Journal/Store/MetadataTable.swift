@@ -25,24 +25,25 @@ struct MetadataTable {
     try insert.run()
   }
 
-  /// Must be called inside a transaction. Nobody needs the addition of an upload that is done, unless it is of a later
-  /// version than the one that is done. Returns the ids of those uploads.
+  /// Must be called inside a transaction. Nobody needs the addition of an upload that is done or superseded, unless the
+  /// source was added again since, or in a later version than the one that is done. Returns the ids of those uploads.
   func dropDone() throws(SQLiteError) -> [Int64] {
     let select = try database.statement(
       """
-      SELECT metadata.upload, metadata.json, upload.version FROM metadata JOIN upload ON upload.id = metadata.upload
-      WHERE upload.state = 2
+      SELECT metadata.upload, metadata.json, upload.version, upload.state FROM metadata JOIN upload ON upload.id = metadata.upload
+      WHERE upload.state = 2 OR upload.state = 4 AND upload.location IS NOT NULL
       """)
     var (done, addedAgain): ([Int64], [Int64]) = ([], [])
     do {
       defer { select.reset() }
       while try select.step() {
         let addition: JournalAddition? = select.text(1).flatMap { JSONColumn.decode($0) }
-        let version = addition?.version
-        if version == nil || version == select.text(2) {
-          done.append(select.int(0))
-        } else {
+        // What was added before the end of an upload that was superseded since is of no use.
+        let isLater = addition?.version.map { select.int(3) == 2 && $0 != select.text(2) } ?? false
+        if isLater || addition?.isAgain == true {
           addedAgain.append(select.int(0))
+        } else {
+          done.append(select.int(0))
         }
       }
     }

@@ -57,7 +57,22 @@ final class ReplacedUploads {
   /// Must be called inside a transaction. The upload is no longer done, because its place may have other bytes.
   func forgetReplaced(_ id: Int64) throws(SQLiteError) {
     guard let row = try UploadFacts(of: id, in: database) else { return }
-    if row.hasOwnURL { try supersede(id, row) } else { try uploads.remove(id, row) }
+    if row.hasOwnURL {
+      try supersede(id, row)
+    } else if try MetadataTable(database: database).addition(of: id)?.isAgain == true {
+      try restart(id, row)
+    } else {
+      try uploads.remove(id, row)
+    }
+  }
+
+  /// The source was added again before the other one was sent: it is to be sent after that.
+  private func restart(_ id: Int64, _ row: UploadFacts) throws(SQLiteError) {
+    if row.isDone { uploads.uncount(row.destination, row.bytes) }
+    try uploads.removeTraces(id)
+    try database.run(
+      "UPDATE upload SET state = 0, acknowledged = 0, location = NULL, error = NULL, sent_length = length WHERE id = ?1",
+      with: id)
   }
 
   /// A row in state `refused` has a location only if it was superseded.
