@@ -71,7 +71,8 @@ extension EndToEnd.NameConflictTests {
   }
 
   /// The names without a number have become free since the first push.
-  @Test(arguments: ["", "tus+"]) func aRenamedFileIsNotSentAgainWhereItsNameIsFreeNow(_ uploadProtocol: String) async throws
+  @Test(arguments: ["", "tus+"]) func aRenamedFileIsNotSentAgainWhereItsNameIsFreeNow(_ uploadProtocol: String)
+    async throws
   {
     for (index, card) in ["one", "two"].enumerated() {
       for name in ["IMG_1.HEIC", "IMG_1.MOV", "film.mkv"] { try scratch.photo("\(card)/\(name)", seed: UInt64(index)) }

@@ -41,7 +41,9 @@ extension Journal {
 
   private static func number(of entry: JournalEntry, _ item: UploadItem, _ destination: UploadDestination) -> Int? {
     let name = item.numbered ?? UploadQueue.NumberedName(item.target.path)
-    guard let number = name.number(of: entry.intent.path), let under = item.under(number, destination), under.intent().key == entry.intent.key else {
+    guard let number = name.number(of: entry.intent.path), let under = item.under(number, destination),
+      under.intent().key == entry.intent.key
+    else {
       return nil
     }
     return number

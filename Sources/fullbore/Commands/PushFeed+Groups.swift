@@ -28,7 +28,9 @@ extension PushFeed {
     guard let groups else { return }
     var asked: Set<FileGroup> = []
     let members = found.compactMap { item, main -> (group: FileGroup, main: UploadItem)? in
-      guard let group = item.group, !group.isMain, !groups.hasEnded(group), asked.insert(group).inserted else { return nil }
+      guard let group = item.group, !group.isMain, !groups.hasEnded(group), asked.insert(group).inserted else {
+        return nil
+      }
       return main.flatMap { item.sibling($0, run.destination) }.map { (group, $0) }
     }
     if members.isEmpty { return }
