@@ -41,8 +41,25 @@ package final class GroupNumbers: Sendable {
   /// The number of a group; nil: it has none, or it is 1.
   package func number(of group: FileGroup) -> Int? { state.withLock { $0.numbers[group.key] } }
 
+  /// A number that a file of the group has got. Once the main file has arrived, another file whose name is taken has its
+  /// number alone, since the others are found by the name of the main file.
   package func note(_ number: Int, of group: FileGroup) {
-    if number > 1 { state.withLock { $0.numbers[group.key] = max(number, $0.numbers[group.key] ?? 1) } }
+    if number < 2 { return }
+    state.withLock { state in
+      if !group.isMain, state.ended.contains(group.key.hashValue) { return }
+      state.numbers[group.key] = max(number, state.numbers[group.key] ?? 1)
+    }
+  }
+
+  /// Whether no file waits for the main file of the group any more.
+  package func hasEnded(_ group: FileGroup) -> Bool { state.withLock { $0.ended.contains(group.key.hashValue) } }
+
+  /// The main file of the group arrived with this number in an earlier run.
+  package func end(_ group: FileGroup, at number: Int) {
+    state.withLock { state in
+      state.numbers[group.key] = number > 1 ? number : nil
+      state.ended.insert(group.key.hashValue)
+    }
   }
 
   /// The item under the number of its group; nil: it has that, or cannot get it.

@@ -61,11 +61,28 @@ extension UploadQueue {
 
     package var path: BytePath {
       if number == 1 { return first }
-      let digits = Array("\(number)".utf8)
-      if let counter { return BytePath(first.bytes[..<counter] + digits + first.bytes[(counter + 1)...]) }
+      let (before, after) = pieces
+      return BytePath(before + Array("\(number)".utf8) + after)
+    }
+
+    /// The bytes before and after a number over 1.
+    private var pieces: (before: [UInt8], after: ArraySlice<UInt8>) {
+      if let counter { return (Array(first.bytes[..<counter]), first.bytes[(counter + 1)...]) }
       let name = first.name.bytes
       let end = first.bytes.count - name.count + Self.end(name)
-      return BytePath(first.bytes[..<end] + [UInt8(ascii: "-")] + digits + first.bytes[end...])
+      return (first.bytes[..<end] + [UInt8(ascii: "-")], first.bytes[end...])
+    }
+
+    /// The number with which this would be `path`; nil: none.
+    func number(of path: BytePath) -> Int? {
+      if path == first { return 1 }
+      let ((before, after), bytes) = (pieces, path.bytes)
+      guard bytes.count > before.count + after.count, bytes.starts(with: before),
+        bytes.suffix(after.count).elementsEqual(after)
+      else { return nil }
+      let digits = bytes[before.count..<(bytes.count - after.count)]
+      guard digits.count <= 4, digits.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
+      return Int(String(decoding: digits, as: UTF8.self)).flatMap { 2...Self.most ~= $0 ? $0 : nil }
     }
 
     /// Returns false if there are too many files of one name.
@@ -99,17 +116,42 @@ extension UploadQueue {
 
   /// The item under the number that the main file of its group has got since the item was claimed, else the same.
   func underGroupNumber(_ work: Claimed) async -> Claimed {
-    let id: Int64
-    switch work.claim {
-    case .fresh(let fresh): id = fresh
-    case .resume(let entry), .unsure(let entry): id = entry.id
-    case .replaced, .busy, .done: return work
-    }
-    // If the entry cannot be replaced, the file keeps its name, and the run names it at its end.
-    guard let again = groups?.numbered(work.item), await discardSession(of: id),
-      let claimed = try? await claim([again], insteadOf: id).first, !claimed.claim.isBusy
+    guard work.replaceable != nil, let again = groups?.numbered(work.item) else { return work }
+    return await claimed(again, insteadOf: work)
+  }
+
+  /// The same if the entry cannot be replaced: then the file keeps its name, and the run names it at its end.
+  private func claimed(_ item: UploadItem, insteadOf work: Claimed) async -> Claimed {
+    guard let id = work.replaceable, await discardSession(of: id),
+      let claimed = try? await claim([item], insteadOf: id).first, !claimed.claim.isBusy
     else { return work }
-    return Claimed(again, claimed.claim, work.progress, looks: work.looks, names: work.names)
+    return Claimed(item, claimed.claim, work.progress, looks: work.looks, names: work.names)
+  }
+
+  /// Claims items of the feed. A file that an earlier run has sent under a name with a number gets that name, so that it is
+  /// not sent twice.
+  func claimFound(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
+    var works = try await claim(items)
+    if groups == nil { return works }
+    let open = works.indices.filter { works[$0].replaceable != nil }
+    if open.isEmpty { return works }
+    let destination = uploader.destination
+    let known: [[Journal.NumberDone]]
+    do {
+      known = try await journal.numbersDone(by: open.map { works[$0].item }, destination)
+    } catch {
+      throw UploadError(journal: error)
+    }
+    for (index, known) in zip(open, known) {
+      let item = works[index].item
+      let intent = item.intent()
+      let same = known.filter { intent.likeness(to: $0.entry.intent) != .different }
+      guard let latest = same.max(by: { $0.entry.updated < $1.entry.updated }),
+        latest.number != item.numbered?.number ?? 1, let again = item.under(latest.number, destination)
+      else { continue }
+      works[index] = await claimed(again, insteadOf: works[index])
+    }
+    return works
   }
 
   /// Whether the item is to be left out, and the journal has no trace of it any more.
@@ -130,7 +172,34 @@ extension UploadQueue {
   }
 }
 
+extension UploadQueue.Claimed {
+  /// The entry that may be replaced by one under another name.
+  fileprivate var replaceable: Int64? {
+    switch claim {
+    case .fresh(let id): id
+    case .resume(let entry), .unsure(let entry): entry.id
+    case .replaced, .busy, .done: nil
+    }
+  }
+}
+
 extension UploadItem {
+  /// nil: the number is too large.
+  package func under(_ number: Int, _ destination: UploadDestination) -> UploadItem? {
+    var numbered = numbered ?? UploadQueue.NumberedName(target.path)
+    guard numbered.count(to: number) else { return nil }
+    return named(numbered, destination)
+  }
+
+  package func named(_ numbered: UploadQueue.NumberedName, _ destination: UploadDestination) -> UploadItem {
+    var item = self
+    item.numbered = numbered
+    item.target = destination.target(
+      numbered.path, length: target.length, contentType: target.contentType, overwrite: target.overwrite)
+    (item.target.modified, item.target.metadata) = (target.modified, target.metadata)
+    return item
+  }
+
   /// Whether the name has a number because another file has the name without it.
   package var isRenamed: Bool { (numbered?.number ?? 1) > 1 }
 }

@@ -93,7 +93,7 @@ public struct UploadQueue: Sendable {
         var others = OthersItems(self)
         do throws(UploadError) {
           while let items = try await feed(), goesOn() {
-            await hand(on: others.setAside(try await claim(items)))
+            await hand(on: others.setAside(try await claimFound(items)))
             while others.areMany, goesOn() { await hand(on: try await others.freed()) }
           }
           while !others.isEmpty, goesOn() { await hand(on: try await others.freed()) }

@@ -46,6 +46,17 @@ import Testing
     #expect(isCounted && name.number == number + 1)
   }
 
+  @Test(
+    arguments: [
+      ("a/IMG_1.JPG", "a/IMG_1-12.JPG", 12), ("a/IMG_1.JPG", "a/IMG_1.JPG", 1), ("a/IMG_1.JPG", "a/IMG_1-1.JPG", nil),
+      ("a/IMG_1.JPG", "b/IMG_1-2.JPG", nil), ("a/IMG_1.JPG", "a/IMG_1-2.PNG", nil), ("a", "a-", nil),
+      ("a", "a-+2", nil),
+      ("a", "a-99999999999999999999", nil), ("\0/a", "7/a", 7), ("\0/a", "/a", nil), ("a_\0", "a_1", 1), ("", "", 1),
+    ] as [(BytePath, BytePath, Int?)])
+  func theNumberOfAPathIsFound(_ name: BytePath, _ path: BytePath, _ number: Int?) {
+    #expect(UploadQueue.NumberedName(name).number(of: path) == number)
+  }
+
   @Test func theNumbersEnd() {
     var (name, count) = (UploadQueue.NumberedName("a"), 1)
     while name.count() { count += 1 }

@@ -18,7 +18,29 @@ extension PushFeed {
       result[index].item.group = member?.group
       result[index].names = member?.names ?? []
     }
+    if run.isResume { await learnNumbers(zip(result, members).map { ($0.item, $1?.main) }) }
     return result
+  }
+
+  /// A main file that is done already is not among the files of a `resume`, so the journal says its number. `found`: each
+  /// item with the name of its main file.
+  private func learnNumbers(_ found: [(item: UploadItem, main: BytePath?)]) async {
+    guard let groups else { return }
+    var asked: Set<FileGroup> = []
+    let members = found.compactMap { item, main -> (group: FileGroup, main: UploadItem)? in
+      guard let group = item.group, !group.isMain, !groups.hasEnded(group), asked.insert(group).inserted else {
+        return nil
+      }
+      return main.flatMap { item.sibling($0, run.destination) }.map { (group, $0) }
+    }
+    if members.isEmpty { return }
+    // If the journal cannot be read, the next claim ends the run.
+    let known = try? await run.journal.numbersDone(by: members.map(\.main), run.destination)
+    for (member, known) in zip(members, known ?? []) {
+      guard let latest = known.max(by: { $0.entry.updated < $1.entry.updated }) else { continue }
+      groups.end(member.group, at: latest.number)
+      run.renamed?.note(latest.entry.intent, number: latest.number)
+    }
   }
 
   /// The item under the number of its group. `names`: those of the group's files.
@@ -28,6 +50,12 @@ extension PushFeed {
     guard let groups, let group = item.group else { return item }
     if item.isRenamed {
       groups.note(item.numbered?.number ?? 1, of: group)
+      _ = stems.take(item.stem, for: group.key)
+      return item
+    }
+    if run.isResume {
+      // The item has an entry under its name. If its group has a number, the queue replaces that entry.
+      _ = stems.take(item.stem, for: group.key)
       return item
     }
     if let number = groups.number(of: group) { return item.under(number, run.destination) ?? item }
@@ -57,24 +85,8 @@ extension PushFeed {
 }
 
 extension UploadItem {
-  /// nil: the number is too large.
-  func under(_ number: Int, _ destination: UploadDestination) -> UploadItem? {
-    var numbered = numbered ?? UploadQueue.NumberedName(target.path)
-    guard numbered.count(to: number) else { return nil }
-    return named(numbered, destination)
-  }
-
-  private func named(_ numbered: UploadQueue.NumberedName, _ destination: UploadDestination) -> UploadItem {
-    var item = self
-    item.numbered = numbered
-    item.target = destination.target(
-      numbered.path, length: target.length, contentType: target.contentType, overwrite: target.overwrite)
-    (item.target.modified, item.target.metadata) = (target.modified, target.metadata)
-    return item
-  }
-
   /// The path at the destination without what tells the files of a group apart.
-  fileprivate var stem: BytePath {
+  var stem: BytePath {
     let path = target.path
     return BytePath(path.bytes.dropLast(path.name.bytes.count) + GalleryName(path.name).stem.bytes)
   }

@@ -48,12 +48,13 @@ extension PushFeed {
     return nil
   }
 
-  /// The item under the next name that no other file of this push has, for one whose name is taken at the destination. nil:
-  /// it has no other name.
+  /// The item under the next name that no other file and no other photo of this push has, for one whose name is taken at the
+  /// destination. nil: it has no other name.
   func renamed(_ item: UploadItem) -> UploadItem? {
     var item = item
     while let next = item.underNextName(run.destination) {
       item = next
+      if let group = item.group, !stems.take(item.stem, for: group.key) { continue }
       if names?.take(name(of: item), for: item.identity) != false { return item }
     }
     return nil

@@ -29,8 +29,8 @@ extension PushOptions {
     --on-conflict says what becomes of a file whose name another one has: fail names it with advice; rename sends it as
     NAME-2.JPG and so on, or counts on with {counter}; skip leaves it out; overwrite replaces what is at the destination,
     and never a file of the same push. Files with the same bytes are no conflict. What failed or was left out is not there,
-    so the exit status is 1. What belongs to a photo, as a Live Photo's film or a sidecar, gets its number; --dry-run
-    counts each file by itself.
+    so the exit status is 1. What belongs to a photo, as a Live Photo's film or a sidecar, gets the number of
+    its picture, and one of its own if only its own name is taken; --dry-run counts each file by itself.
     DESTINATION is s3://bucket/folder/, gs://bucket/folder/ with --token-file, or http[s]://host/path/ with put+, tus+,
     resumable+, dav+ or form+ before it, or none: then the server is asked. With a slash at its end it means "into";
     without one, a single source arrives as exactly that name: of a folder DIR sent to …/2026, DIR/a is …/2026/a, and

@@ -22,6 +22,8 @@ final class PhotoGroups: Sendable {
     let group: FileGroup
     /// The names of all files of the group; empty for a rendered edit, which is no file.
     let names: [BytePath]
+    /// The name of the group's main file; nil for a rendered edit.
+    let main: BytePath?
   }
 
   /// The group of each file; nil: it is not one of a photo's files. Blocks.
@@ -39,7 +41,7 @@ final class PhotoGroups: Sendable {
       guard let names = latest?.names[name.stem] else { return nil }
       let main = names.min { Self.rank($0) < Self.rank($1) }
       let group = FileGroup(folder.appending(name.stem), isMain: original == nil && main == file.name)
-      return Member(group: group, names: original == nil ? names : [])
+      return Member(group: group, names: original == nil ? names : [], main: original == nil ? main : nil)
     }
   }
 

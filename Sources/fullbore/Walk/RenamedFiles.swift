@@ -28,6 +28,12 @@ final class RenamedFiles: Sendable {
     renamed.withLock { $0[item.identity] = Arrival(number: number, path: item.target.path) }
   }
 
+  /// A file that arrived in an earlier run and is not part of this one.
+  func note(_ intent: JournalIntent, number: Int) {
+    _ = arrived.take(intent.source, for: intent.source)
+    if number > 1 { renamed.withLock { $0[intent.source] = Arrival(number: number, path: intent.path) } }
+  }
+
   /// Reports the groups whose files arrived with different numbers.
   func tell(_ report: any PushReport) async {
     if renamed.withLock({ $0.isEmpty }) { return }

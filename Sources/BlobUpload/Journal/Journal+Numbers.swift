@@ -1,0 +1,51 @@
+import BlobSQLite
+import Blobs
+
+extension Journal {
+  /// An upload that is done under a name with a number; 1 is the name without one.
+  package typealias NumberDone = (number: Int, entry: JournalEntry)
+
+  /// More names with a counter are not looked for, since other files of a layout may have the same beginning.
+  private static let mostCounted = 32
+
+  /// The uploads of each item's source that are done under one of the names that the item may get, in any version.
+  package func numbersDone(
+    by items: [UploadItem], _ destination: UploadDestination
+  ) throws(JournalError) -> [[NumberDone]] {
+    try read { store throws(SQLiteError) in
+      var result: [[NumberDone]] = []
+      for item in items {
+        var found: [NumberDone] = []
+        for (from, to) in Self.ranges(item, destination) {
+          for entry in try store.uploads.done(item.identity, from: from, to: to) {
+            guard let number = Self.number(of: entry, item, destination) else { continue }
+            found.append((number, entry))
+          }
+        }
+        result.append(found)
+      }
+      return result
+    }
+  }
+
+  /// Ranges of the keys of all names of an item. A number before the extension is preceded by the name of this file, so that
+  /// one range has all of them and little else.
+  private static func ranges(_ item: UploadItem, _ destination: UploadDestination) -> [(from: String, to: String)] {
+    func key(_ number: Int) -> String? { item.under(number, destination)?.intent().target }
+    guard let first = key(1), let second = key(2), let third = key(3) else { return [] }
+    let isCounted = item.numbered?.counter != nil
+    if isCounted { return (1...mostCounted).compactMap(key).map { ($0, $0 + "$") } }
+    let before = String(decoding: zip(second.utf8, third.utf8).prefix { $0 == $1 }.map(\.0), as: UTF8.self)
+    return [(first, first + "$"), (before + "0", before + ":")]
+  }
+
+  private static func number(of entry: JournalEntry, _ item: UploadItem, _ destination: UploadDestination) -> Int? {
+    let name = item.numbered ?? UploadQueue.NumberedName(item.target.path)
+    guard let number = name.number(of: entry.intent.path), let under = item.under(number, destination),
+      under.intent().key == entry.intent.key
+    else {
+      return nil
+    }
+    return number
+  }
+}
