@@ -137,6 +137,8 @@ def portal(browser, folder):
     sparse_film(film, 32 * MiB, 13)
     photos = [picture(folder / f"out/{i}.png", 100 * KiB, i) for i in range(5)]
     welcome = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Welcome)
+    # The page may close connections before it has the answer.
+    welcome.handle_error = lambda *_: None
     threading.Thread(target=welcome.serve_forever, daemon=True).start()
     with share(folder / "in") as server, Link(server.port, bytes_per_second=8 * MiB) as link:
         with Visit(browser, link.port, **PHONE) as visit:
