@@ -108,7 +108,7 @@ public final class Server: Sendable {
       bytesReceived: service.counters.bytesReceived.load(),
       filesSent: Int(service.counters.filesSent.load()),
       isVisited: service.counters.visiting.load(ordering: .relaxed) > 0,
-      visits: Int(service.counters.visits.load()), unfinished: service.store.unfinished)
+      visits: Int(service.counters.visits.load()), unfinished: service.store.continued)
   }
 
   /// A snapshot of what the server does.
@@ -124,7 +124,7 @@ public final class Server: Sendable {
     /// Requests that were answered with success and count as visits: all that had the token or a ticket, if one is
     /// needed, except HEAD, and those for the server's health and metrics.
     public let visits: Int
-    /// Uploads that are saved and not finished, also those of earlier runs.
+    /// Uploads that are saved and not finished. Those of earlier runs count once a client has sent bytes for them.
     public let unfinished: Int
   }
 

@@ -6,8 +6,10 @@ extension ServerError {
     case reservedName = "reserved-name"
     /// The name or the path is too long.
     case longName = "long-name"
-    /// The name, or that of one of its folders, is taken.
+    /// The name is taken; where the client may learn nothing of the folder, perhaps that of one of its folders.
     case nameTaken = "name-taken"
+    /// A file has the name of one of the folders, so that no other name in it helps.
+    case folderTaken = "folder-taken"
     /// The file is longer than `maxSize`.
     case tooLarge = "too-large"
     /// The file is longer than all files together may be.

@@ -37,24 +37,30 @@ package enum SharePage {
     "tus.js": script(PackageResources.tus_js),
   ]
 
-  /// A script without its comments, its indentation, and most spaces outside of texts, which are a fifth of it together.
-  /// Lines keep their numbers. A comment behind code begins after two spaces, which no text has before two slashes.
+  /// A script without its comments, its indentation, and most spaces and line ends outside of texts, which are a fifth of
+  /// it together. No text goes on in another line. A comment behind code begins after two spaces, which no text has before
+  /// two slashes.
   private static func script(_ bytes: [UInt8]) -> File {
     let lines = lines(bytes).map { line in
       if line.hasPrefix("//") { return "" }
       let code = line.firstRange(of: "  //").map { line[..<$0.lowerBound] } ?? line
-      // In texts and regular expressions, spaces mean themselves.
-      if code.contains(where: { "'`/\\".contains($0) }) { return String(code) }
-      let pieces = code.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
+      let parts = code.split(separator: "\"", omittingEmptySubsequences: false)
+      let pieces = parts.enumerated()
+      // In other texts and regular expressions, spaces mean themselves.
+      let isOther = pieces.contains { $0.isMultiple(of: 2) && $1.contains { "'`/".contains($0) } }
+      if isOther || code.contains("\\") { return String(code) }
       return pieces.map { $0.isMultiple(of: 2) ? squeezed(String($1), aroundAll: operators) : String($1) }
         .joined(separator: "\"")
     }
-    return File(bytes: Array(lines.joined(separator: "\n").utf8), type: "text/javascript; charset=utf-8")
+    let text = lines.filter { !$0.isEmpty }.joined(separator: "\n")
+      .split(separator: ";\n", omittingEmptySubsequences: false).joined(separator: ";")
+    return File(bytes: Array(text.utf8), type: "text/javascript; charset=utf-8")
   }
 
   /// A style sheet without its indentation and most of its spaces. It has no texts with spaces.
   private static func style(_ bytes: [UInt8]) -> File {
     let text = squeezed(lines(bytes).joined(), aroundAll: [";", "{", "}", ","])
+      .split(separator: ";}", omittingEmptySubsequences: false).joined(separator: "}")
       // Before a colon, a space is a part of a selector.
       .split(separator: ": ", omittingEmptySubsequences: false).joined(separator: ":")
     return File(bytes: Array(text.utf8), type: "text/css; charset=utf-8")

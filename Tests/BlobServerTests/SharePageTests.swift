@@ -98,7 +98,7 @@ struct SharePageTests {
     #expect(try refusal("a/.fullbore/b") == "reserved-name" && refusal("../b") == nil)
     #expect(try refusal(String(repeating: "a", count: 256)) == "long-name")
     #expect(try refusal(String(repeating: "a/", count: 300) + "b") == "long-name")
-    #expect(try refusal("file/b") == "name-taken" && refusal("file", length: 2) == "name-taken")
+    #expect(try refusal("file/b") == "folder-taken" && refusal("file", length: 2) == "name-taken")
     #expect(try refusal("b", length: 5001) == "too-large" && refusal("b", length: 4001) == "beyond-total")
     #expect(try refusal("b") == nil)
     let reader = try self.server { $0.isReadOnly = true }

@@ -50,6 +50,11 @@ def names(browser, folder):
     same, other = folder / "out/same.png", picture(folder / "out/other.png", 150 * KiB, 4)
     shutil.copy(old, same)
     sparse_film(folder / "out/large.mov", 12 * MiB, 5)
+    # The number needs room in the longest name there is.
+    longest = folder / "out" / ("ü" * 125 + "x.jpg")
+    longest.write_bytes(b"new")
+    (folder / "in" / longest.name).write_bytes(b"old")
+    (folder / "old").write_bytes(b"old")
     # Phones call all pictures image.jpg: some of them are equally long.
     images = [picture(folder / f"{i}/image.jpg", (60 + i // 2) * KiB, 10 + i) for i in range(10)]
     with share(folder / "in") as server:
@@ -61,11 +66,12 @@ def names(browser, folder):
             require("Already there" in text, f"the page does not say that a file was there: {text}")
             require("new name: other (2).png" in text and "new name: large (2).mov" in text, f"no word of the new names: {text}")
             visit.screenshot("desktop-names")
-            visit.choose(*images)
-            visit.finish(10)
+            visit.choose(*images, longest)
+            visit.finish(11)
         arrived = {sha256(p) for p in (folder / "in").glob("image*.jpg")}
         require(arrived == {sha256(p) for p in images}, f"{len(arrived)} of 10 pictures with the same name arrived")
         require_same({"same.png": same, "other.png": folder / "kept.png", "other (2).png": other, "large.mov": folder / "kept.mov",
+                      longest.name: folder / "old", "ü" * 123 + " (2).jpg": longest,
                       "large (2).mov": folder / "out/large.mov"} | {p.name: p for p in (folder / "in").glob("image*.jpg")},
                      folder / "in")
 

@@ -81,6 +81,18 @@ def total(browser, folder):
             for path in (folder / "in").glob("*.bin"):
                 path.unlink()
             visit.until("#total-count", r"2 / 3|Finished", 60)
+    # The room that is promised to a film is not missing, also after a reload.
+    film = folder / "film.mov"
+    sparse_film(film, 26_000_000, 1)
+    with share(folder / "other", "--max-total", "30000000") as server, Link(server.port, bytes_per_second=1_300_000) as link:
+        with Visit(browser, link.port, **PHONE) as visit:
+            visit.choose(film)
+            eventually(lambda: link.sent > 11_000_000, "a part of the film is sent")
+            link.rate = 2_000_000
+            visit.page.reload()
+            visit.until("#notices", "Not finished last time: film.mov")
+            visit.choose(film)
+            visit.finish(1, 30)
 
 
 def words(browser, folder):
@@ -96,6 +108,10 @@ def words(browser, folder):
     renamed.parent.mkdir()
     renamed.write_bytes(b"other")
     (store / renamed.name).write_bytes(b"there")
+    card = folder / "out/Card"
+    card.mkdir()
+    (card / "0.bin").write_bytes(b"a")
+    (store / "Card").write_bytes(b"not a folder")
     with share(store, "--download") as server:
         with Visit(browser, server.port, **PHONE) as visit:
             page = visit.page
@@ -141,6 +157,11 @@ def words(browser, folder):
             visit.until("#uploads", "Der Empfänger lehnt es ab: Der Name ist ihm vorbehalten.")
             wide = visit.page.evaluate("document.documentElement.scrollWidth")
             require(wide <= 180, f"the German page is {wide} pixels wide on a screen of 180")
+            # No other name for the file helps where a file has the name of its folder.
+            requests = visit.count_requests()
+            visit.choose(card, selector="#folder-input")
+            visit.until("#uploads", "Der Empfänger lehnt es ab: Der Name des Ordners ist vergeben.")
+            require(len(requests) <= 2, f"the page tries other names: {requests}")
         # The address of a file leads to the file, once the code is known.
         with Visit(browser, server.port, code=None, path="/photo.png") as visit:
             visit.wait_for("#gate:not([hidden])")

@@ -1,4 +1,6 @@
 """The main stories: what happens to a link, a page or a server while files are sent."""
+import http.server, shutil
+
 from visit import *
 
 
@@ -75,6 +77,84 @@ def reload(browser, folder):
             visit.choose(film)
             visit.finish(1)
         require_same({"film.mov": film}, folder / "in")
+
+
+def another(browser, folder):
+    """Another receiver at the same address gets every file, and a film goes on there after cuts and a reload."""
+    film, raw = folder / "film.mov", folder / "DSC00001.ARW"
+    sparse_film(film, 40 * MiB, 12)
+    raw.write_bytes(os.urandom(100 * KiB))
+    # A picture of another camera, which has the same name and length.
+    theirs, store = folder / "theirs", folder / "second"
+    theirs.write_bytes(os.urandom(100 * KiB))
+    store.mkdir()
+    shutil.copy(theirs, store / raw.name)
+    os.utime(store / raw.name, (1_600_000_000, 1_600_000_000))
+    with share(folder / "first") as first, share(store) as second, Link(first.port) as link:
+        with Visit(browser, link.port, **PHONE) as visit:
+            visit.choose(film, raw)
+            visit.finish(2)
+            link.target, link.rate = second.port, 12 * MiB
+            link.cut_all()
+            visit.page.reload()
+            visit.wait_for("#send:not([hidden])")
+            begin = link.sent
+            visit.choose(film, raw)
+            for some in (10, 20):
+                eventually(lambda: link.sent - begin > some * MiB, "some of the film is sent")
+                link.cut_all()
+            eventually(lambda: link.sent - begin > 28 * MiB, "more of the film is sent")
+            visit.page.reload()
+            visit.until("#notices", "film.mov")
+            visit.choose(film, raw)
+            visit.finish(2)
+            require(link.sent - begin < 70 * MiB, f"{link.sent - begin} bytes were sent for 40 MiB")
+        require_same({film.name: film, raw.name: theirs, "DSC00001 (2).ARW": raw}, store)
+        left = [p for p in (store / ".fullbore").rglob("*") if p.is_file() and p.stat().st_size > MiB]
+        require(not left, f"attempts have left {left}")
+
+
+class Welcome(http.server.BaseHTTPRequestHandler):
+    """Answers every request with success, as a network does whose visitors must log in first."""
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Length", "7")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(b"Welcome")
+    do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = answer
+
+    def log_message(self, *_):
+        pass
+
+
+def portal(browser, folder):
+    """Something else answers for a while at the receiver's address: nothing counts as sent by that."""
+    film = folder / "film.mov"
+    sparse_film(film, 32 * MiB, 13)
+    photos = [picture(folder / f"out/{i}.png", 100 * KiB, i) for i in range(5)]
+    welcome = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Welcome)
+    # The page may close connections before it has the answer.
+    welcome.handle_error = lambda *_: None
+    threading.Thread(target=welcome.serve_forever, daemon=True).start()
+    with share(folder / "in") as server, Link(server.port, bytes_per_second=8 * MiB) as link:
+        with Visit(browser, link.port, **PHONE) as visit:
+            visit.choose(film)
+            eventually(lambda: link.sent > 12 * MiB, "some of the film is sent")
+            link.target = welcome.server_port
+            link.cut_all()
+            visit.choose(*photos)
+            time.sleep(4)
+            require("Finished" not in visit.text("body"), "files count as sent that the receiver has not: " + visit.text("body"))
+            link.target = server.port
+            link.cut_all()
+            visit.finish(6)
+        require(link.sent < 60 * MiB, f"{link.sent} bytes were sent for 32 MiB")
+        require_same({path.name: path for path in [film, *photos]}, folder / "in")
+    welcome.shutdown()
 
 
 def restart(browser, folder):
@@ -181,6 +261,12 @@ def pause(browser, folder):
             # What the browser had already given to the system may still pass: some MiB, and more slowly on a busy machine.
             link.wait_until_quiet()
             require(link.sent < 32 * MiB, f"a paused page sends: {link.sent} bytes")
+            # A finger may tap twice before the row is gone.
+            visit.choose(picture(folder / "photo.png", MiB, 1))
+            visit.until("#total-count", r"^0 / 3\b")
+            visit.page.dblclick("button[aria-label='Remove: photo.png']")
+            eventually(lambda: visit.page.locator("#uploads .row").count() == 2, "the row of the removed photo stays")
+            visit.until("#total-count", r"^0 / 2 · .* of 62\.9 MB$", 3)
             visit.page.click("#pause-all")
             visit.page.click("button[aria-label='Remove: other.mov']")
             eventually(lambda: visit.page.locator("#uploads .row").count() == 1, "the row of the removed file stays")

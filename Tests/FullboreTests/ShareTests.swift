@@ -155,6 +155,36 @@ import Testing
     await waiting.value
   }
 
+  /// The upload may have been begun in an earlier run: the last message of that run says that it goes on.
+  @Test func itWaitsLongerForAnUploadOfAnEarlierRunThatGoesOn() async throws {
+    let tus = ("Tus-Resumable", "1.0.0")
+    let type = ("Content-Type", "application/offset+octet-stream")
+    var places: [String] = []
+    do {
+      let server = try Server(ServerOptions(folder: scratch.path, port: 0))
+      let client = try RawHTTPClient(port: server.port)
+      for name in ["ZmlsbQ==", "b3RoZXI="] {
+        let headers = [tus, ("Upload-Metadata", "filename \(name)"), ("Upload-Length", "3")]
+        places.append(try #require(try client.ask("POST", "/", headers)["Location"]))
+      }
+      server.stop(grace: .zero)
+    }
+    let (server, ended, waiting) = try serveOnce()
+    #expect(server.activity.unfinished == 0, "nobody has sent anything in this run")
+    let client = try RawHTTPClient(port: server.port)
+    let film = String(places[0].drop { $0 == "." })
+    #expect(try client.ask("PUT", "/x", body: [1]).status == 201)
+    #expect(try client.ask("PATCH", film, [tus, type, ("Upload-Offset", "0")], body: [1]).status == 204)
+    #expect(server.activity.unfinished == 1)
+    try await Task.sleep(for: .seconds(2))
+    #expect(!ended.update { $0 }, "the film is not finished")
+    // Once the film has arrived, the other upload of the earlier run does not keep the server.
+    #expect(
+      try RawHTTPClient(port: server.port).ask("PATCH", film, [tus, type, ("Upload-Offset", "1")], body: [2, 3]).status
+        == 204)
+    await waiting.value
+  }
+
   /// Requests without the code, for the server's health, and for what the client has already neither end the server nor
   /// keep it open.
   @Test func onlyVisitorsCountForOnce() async throws {

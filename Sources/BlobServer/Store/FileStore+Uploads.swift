@@ -43,6 +43,7 @@ extension FileStore {
     guard let status = try store.status(id.data) else { throw ServerError(410, "the upload is gone") }
     guard status.isFile else { throw ServerError(410, "the upload is gone: \(id.data) is not a file") }
     let file = try ServerError.retryable { () throws(ServerError) in try store.open(id.data, O_RDWR) }
+    saved.touch(id)
     return FileReception(id, file, length: Int64(status.st_size), store, quota)
   }
 
@@ -66,10 +67,8 @@ extension FileStore {
       if isNew, record.parts != nil { releaseClaims(of: record.id, store) }
       throw error
     }
-    if isNew { saved.add(1, ordering: .relaxed) }
+    if isNew { saved.begin() }
   }
-
-  package var unfinished: Int { saved.load(ordering: .relaxed) }
 
   package func load(_ id: UploadID) throws(ServerError) -> SavedUpload? {
     guard let store else { return nil }
@@ -269,7 +268,7 @@ extension FileStore {
       return id.done.withCString { renameat(store.number, info, store.number, $0) }
     }
     if renamed != 0 { return }
-    saved.subtract(1, ordering: .relaxed)
+    saved.end(id)
     noteFinished(id, (try? store.status(id.done)) ?? nil)  // an unreadable record counts as empty
   }
 
@@ -280,7 +279,7 @@ extension FileStore {
   }
 
   func unlinkInfo(_ id: UploadID, _ store: Folder) {
-    if store.unlink(id.info) { saved.subtract(1, ordering: .relaxed) }
+    if store.unlink(id.info) { saved.end(id) }
   }
 
   package func delete(_ id: UploadID) {

@@ -18,7 +18,7 @@ package final class FileStore: UploadStore {
   let conceals: Bool
   let quota: Quota
   let interruption = Cancellation()
-  let saved = Atomic(0)
+  let saved = SavedUploads()
   let claims = Mutex(Claims())
   let finished: Mutex<FinishedRecords>
   private let damages = Mutex<[String]>([])
@@ -64,7 +64,7 @@ package final class FileStore: UploadStore {
 
   /// Forgets what is known of the uploads in a folder that is not there any more.
   func forgetUploads() {
-    saved.store(0, ordering: .relaxed)
+    saved.removeAll()
     claims.withLock { $0 = Claims() }
     finished.withLock { $0.removeAll() }
     quota.forgetUploads()
@@ -72,6 +72,9 @@ package final class FileStore: UploadStore {
 
   /// Damage found when the store was opened, and what was done about it: one line each.
   var notices: [String] { damages.withLock { $0 } }
+
+  package var unfinished: Int { saved.count }
+  package var continued: Int { saved.touchedCount }
 
   package func interrupt() { interruption.cancel() }
 
@@ -102,7 +105,7 @@ package final class FileStore: UploadStore {
         if file.kind == .data, !kept.contains(file.id.info), !kept.contains(file.id.bad) { store.unlink(name) }
         if file.kind != .info { continue }
         if try store.record(file.id, name) != nil {
-          saved.add(1, ordering: .relaxed)
+          saved.takeUp(file.id)
           try store.dropUnwritten(of: file.id)
         } else {
           notices.append(try setAside(file.id, store))

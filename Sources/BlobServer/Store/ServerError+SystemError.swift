@@ -19,7 +19,7 @@ private func failed(_ operation: String, _ what: String, _ number: Int32) -> Ser
       kind: .notWritable)
   // EROFS has the status 500: a server does not start on a read-only file system, so a disk has failed since.
   case EACCES, EPERM: return ServerError(403, text, kind: .notWritable)
-  case ENOTDIR: return ServerError(409, "\(operation) \(what): a file is in the place of a folder", kind: .nameTaken)
+  case ENOTDIR: return ServerError(409, "\(operation) \(what): a file is in the place of a folder", kind: .folderTaken)
   case EISDIR: return ServerError(409, "\(operation) \(what): it is a folder", kind: .nameTaken)
   case ENAMETOOLONG: return ServerError(414, text, kind: .longName)
   case ENOSPC, EDQUOT: return ServerError(507, text)

@@ -97,6 +97,9 @@ package protocol UploadStore: Sendable {
   /// The number of saved uploads that are not finished.
   var unfinished: Int { get }
 
+  /// How many of them were begun in this run, or reopened.
+  var continued: Int { get }
+
   /// The saved uploads that are not finished, `most` at most, sorted by their paths. Parts of one file count as one.
   func unfinishedUploads(atMost most: Int) -> [UnfinishedUpload]
 

@@ -12,6 +12,7 @@ export const picker = { opened: 0 };
 // the picker.
 export function offerChoices(take, looking) {
   const takeAll = async (found) => {
+    if (element("send").hidden) return;
     looking(true);
     let files = [];
     let wanted = 1;  // The first file is sent at once.
@@ -47,9 +48,9 @@ export function offerChoices(take, looking) {
 
   const cover = element("drop-cover");
   const drag = (event) => {
-    if (!event.dataTransfer.types.includes("Files") || element("send").hidden) return;
+    if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    cover.hidden = event.type === "drop";
+    cover.hidden = event.type === "drop" || element("send").hidden;
   };
   addEventListener("dragenter", drag);
   addEventListener("dragover", drag);

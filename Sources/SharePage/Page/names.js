@@ -1,10 +1,14 @@
 // The names under which files are sent. Phones call many pictures `image.jpg`.
 
-// `a/IMG_0001 (2).jpg`
+// `a/IMG_0001 (2).jpg`, with fewer letters before the number if the name would have more than 255 bytes.
 function numbered(path, number) {
+  const begin = path.lastIndexOf("/") + 1;
   const dot = path.lastIndexOf(".");
-  const end = dot > path.lastIndexOf("/") + 1 ? dot : path.length;
-  return `${path.slice(0, end)} (${number})${path.slice(end)}`;
+  const end = dot > begin ? dot : path.length;
+  const letters = [...path.slice(begin, end)];
+  const rest = ` (${number})` + path.slice(end);
+  while (new Blob([...letters, rest]).size > 255 && letters.length > 1) letters.pop();
+  return path.slice(0, begin) + letters.join("") + rest;
 }
 
 // Some file systems ignore case.

@@ -89,7 +89,8 @@ const pickFiles = offerChoices(take, (isLooking) => queue.look(isLooking));
 
 queue.addEventListener("added", () => {
   hasAgreed = false;
-  watchRoom();
+  // What the receiver has of files of an earlier visit is known only once it was asked.
+  if (!notices.has("unfinished")) watchRoom();
   element("totals").hidden = false;
   show();
   if (queue.failed.size > 0) announce(summary());
@@ -102,15 +103,15 @@ let hasAgreed = false;
 
 // Asks before the receiver's disk gets full, and goes on when there is room again.
 function watchRoom() {
-  const { bytes, sent } = queue.round;
-  const isEnough = about.free === null || bytes - sent <= about.free;
+  const rest = queue.rest(about.maxTotal !== null);
+  const isEnough = about.free === null || rest <= about.free;
   if (isEnough && notices.has("room")) {
     notice("room", null);
     goOn();
   }
   if (isEnough || hasAgreed || (queue.isPaused && !notices.has("room"))) return;
   queue.pauseAll();
-  notice("room", text("noRoom", { rest: size(bytes - sent), free: size(about.free) }), { goOn });
+  notice("room", text("noRoom", { rest: size(rest), free: size(about.free) }), { goOn });
 }
 
 // When the server has answered last, and what is said if it does not.

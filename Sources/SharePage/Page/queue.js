@@ -37,6 +37,12 @@ export class Queue extends EventTarget {
 
   get isBusy() { return this.active.size + this.waiting.length > 0; }
   has(key) { return this.#items.has(key); }
+  // Bytes to be sent; `isPromised`: without those for which the server keeps room since their uploads have begun.
+  rest(isPromised) {
+    let rest = this.round.bytes - this.round.sent;
+    for (const item of this.#items.values()) if (isPromised && item.url && !this.failed.has(item)) rest -= item.size - item.sent;
+    return rest;
+  }
 
   // Counts what is chosen until all is finished.
   #startRound() { this.round = { count: 0, doneCount: 0, same: 0, renamed: 0, bytes: 0, sent: 0 }; }
@@ -98,15 +104,18 @@ export class Queue extends EventTarget {
     this.#pump();
   }
 
-  // The row of a finished file may still have its buttons.
+  // The row of a finished or removed file may still have its buttons.
+  #isOver(item) { return item.state === "done" || this.#items.get(item.key) !== item; }
+
   pause(item) {
-    if (item.state === "done") return this.#change();
+    if (this.#isOver(item)) return this.#change();
     if (this.active.has(item)) return item.control.abort("paused");
     this.#leave(item);
     this.#enter(item, "paused");
   }
 
   resume(item) {
+    if (this.#isOver(item)) return this.#change();
     const hadFailed = this.failed.has(item);
     this.#leave(item);
     if (this.#isTooLarge(item)) return;
@@ -118,7 +127,7 @@ export class Queue extends EventTarget {
 
   // Deletes also what the server has of the file.
   remove(item) {
-    if (item.state === "done") return this.#change();
+    if (this.#isOver(item)) return this.#change();
     if (this.active.has(item)) return item.control.abort("remove");
     if (!this.failed.has(item)) this.#count(item, -1);
     this.#drop(item);

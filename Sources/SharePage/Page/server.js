@@ -83,12 +83,15 @@ export async function about() {
 // A part of a list: `entries` and `next`, which is `after` for the next part.
 export const list = (folder, after, tag) => read(folder + (after ? "?after=" + after : ""), tag);
 
-// The length of a published file; null: there is none.
-export async function lengthOf(folder, path) {
+// Whether a published file has the length and the time of `file`, which it was sent with. Times are whole seconds, and every
+// second one on some disks.
+export async function isThere(folder, path, file) {
   try {
-    return Number((await request("HEAD", folder + path.split("/").map(encodeURIComponent).join("/"))).headers.get("Content-Length"));
+    const { headers } = await request("HEAD", folder + path.split("/").map(encodeURIComponent).join("/"));
+    const time = Date.parse(headers.get("Last-Modified"));
+    return Number(headers.get("Content-Length")) === file.size && Math.abs(time - file.lastModified) < 2000;
   } catch (error) {
-    if (error instanceof Refusal) return null;
+    if (error.status > 401) return false;
     throw error;
   }
 }

@@ -37,6 +37,7 @@ const TEXTS = {
   "reserved-name": ["its name is reserved.", "Der Name ist ihm vorbehalten."],
   "long-name": ["its name is too long.", "Der Name ist zu lang."],
   "name-taken": ["its name is taken.", "Der Name ist vergeben."],
+  "folder-taken": ["its folder's name is taken.", "Der Name des Ordners ist vergeben."],
   "too-large": ["it is too large.", "Zu groß."],
   "beyond-total": ["it is larger than the room for all.", "Größer als der Platz für alle."],
   "read-only": ["no files are taken.", "Er nimmt keine Dateien an."],

@@ -1,6 +1,6 @@
 // Sends one file, and goes on after every interruption.
 import * as memory from "./memory.js";
-import { lengthOf, Refusal, Unreachable } from "./server.js";
+import { isThere, Refusal, Unreachable } from "./server.js";
 import { refusal, size, text } from "./text.js";
 import * as tus from "./tus.js";
 
@@ -39,17 +39,20 @@ async function attempt(item, context, signal) {
   };
   // Asked before each request: even a HEAD would interrupt the other tab.
   if (!(await memory.isMine(item.key))) return "elsewhere";
-  if (item.wasSent && context.lists) {
-    if ((await lengthOf(item.folder, item.target)) === item.size) return "skipped";
-    item.url = null;
-  }
+  if (item.wasSent && context.lists && (await isThere(item.folder, item.target, item.file))) return "skipped";
   if (item.url) {
     const offset = await tus.offset(item.url, signal);
     if (offset === item.size) return item.wasSent ? "skipped" : "sent";
-    item.wasSent = false;
     if (offset === null) item.url = null;
     item.offset = offset ?? 0;
     context.progressed(item, item.offset, false);
+  }
+  if (item.wasSent) {
+    // It is not there any more, or this is another receiver.
+    const fresh = { target: item.path, url: item.url, isFinished: false };
+    Object.assign(item, fresh, { wasSent: false });
+    await memory.update(item.key, fresh);
+    memory.expect([item]);
   }
   item.problem = null;
   show("sending");
@@ -122,7 +125,7 @@ async function recover(item, error, context, signal, failures) {
     return pause(text(navigator.onLine ? "unreachable" : "offline"), delay);
   }
   const { status, kind, reason, message, retryAfter } = error;
-  if (status === 409 && item.tries < 20) {  // Other bytes have the name.
+  if (status === 409 && kind !== "folder-taken" && item.tries < 20) {  // Other bytes have the name.
     context.names.end(item, false);
     do context.names.next(item);
     while (!context.names.reserve(item));

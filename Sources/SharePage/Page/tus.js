@@ -51,7 +51,8 @@ function exchange(method, url, headers, body, signal, progressed) {
       link.removeEventListener("nudge", nudged);
       signal?.removeEventListener("abort", abort);
       if (signal?.aborted) reject(signal.reason);
-      else if (xhr.status === 0) reject(new Unreachable());
+      // Without its field, this is no answer of the receiver: a network that wants a login answers everything.
+      else if (!xhr.getResponseHeader("Tus-Resumable") && (xhr.status < 400 || [403, 404, 409, 410].includes(xhr.status))) reject(new Unreachable());
       else if (xhr.status < 300) resolve(xhr);
       else reject(new Refusal(xhr.status, xhr.responseText, xhr.getResponseHeader("Retry-After"), xhr.getResponseHeader("Fullbore-Error")));
     };

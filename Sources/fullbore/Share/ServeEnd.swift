@@ -41,8 +41,6 @@ final class ServeEnd: Sendable {
   private func watch(_ share: ShareOptions) async -> Reason {
     let began = ContinuousClock.now
     var (last, busy) = (server.activity, began)
-    // Uploads of earlier runs, as far as they are still unfinished.
-    var earlier = last.unfinished
     while !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(500))
       let (now, activity) = (ContinuousClock.now, server.activity)
@@ -50,8 +48,7 @@ final class ServeEnd: Sendable {
       if let period = share.period, now - began >= period { return .time }
       if activity.isVisited || activity.visits != last.visits { busy = now }
       last = activity
-      earlier = min(earlier, activity.unfinished)
-      let pause = activity.unfinished > earlier ? pause * Self.patience : pause
+      let pause = activity.unfinished > 0 ? pause * Self.patience : pause
       let hasVisit = report.hasVisitor || activity.filesSent > 0
       if share.endsAfterVisit, hasVisit, now - busy >= pause { return .visit }
     }
