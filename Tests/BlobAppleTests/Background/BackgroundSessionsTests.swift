@@ -70,6 +70,25 @@ import Testing
     await app.kill(launch)
   }
 
+  /// The first session has not claimed the upload yet when the second one cancels it. The entry must stay, since `add` of the
+  /// first one has returned.
+  @Test func cancellingInOneSessionLeavesWhatAnotherOneSends() async throws {
+    let app = try TwoSessions(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
+    let launch = try await app.launch()
+    let slow = LookedAtSlowly(first)
+    try await launch.uploaders[0].add(slow, as: "a.heic")
+    try await eventually { slow.calls.load(ordering: .relaxed) == 2 }
+    try await launch.uploaders[1].add(first, as: "a.heic")
+    try await launch.uploaders[1].cancelAll()
+    try await launch.journal.flush()
+    #expect(try await launch.journal.unfinished().count == 1)
+    slow.mayAnswer.value = true
+    app.daemons[0].isHeld = false
+    try await eventually { launch.uploaders.allSatisfy { $0.uploads.isEmpty } }
+    #expect(app.server.has("a.heic", first))
+    await app.kill(launch)
+  }
+
   @Test(arguments: BackgroundProtocol.allCases)
   func theSourceThatIsAddedLastIsStoredLast(_ uploadProtocol: BackgroundProtocol) async throws {
     let app = try TwoSessions(uploadProtocol.uploadProtocol, spoolBytes: 400_000) { $0.overwrite = true }
