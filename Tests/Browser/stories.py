@@ -213,15 +213,23 @@ def tabs(browser, folder):
             require(link.sent < 60 * MiB, f"{link.sent} bytes were sent for 48 MiB")
             # The first tab is closed in mid-file: the second one takes over.
             other = folder / "other.mov"
-            sparse_film(other, 40 * MiB, 8)
+            sparse_film(other, 96 * MiB, 8)
             first.choose(other)
             begin = link.sent
             eventually(lambda: link.sent > begin + 8 * MiB, "the first tab sends")
             second.choose(other)
             second.until("#uploads", "Another tab sends this file")
+            # A third tab removes the file from its list, and leaves what the first one has sent.
+            third = Visit(browser, link.port, context=first.context)
+            third.choose(other)
+            third.until("#uploads", "Another tab sends this file")
+            third.page.click("button[aria-label='Remove: other.mov']")
+            eventually(lambda: third.page.locator("#uploads .row").count() == 0, "the removed row stays")
+            third.page.close()
+            eventually(lambda: link.sent > begin + 32 * MiB, "the first tab goes on")
             first.page.close()
             second.until("#total-count", r"^Finished: 1\b", 60)
-            require(link.sent - begin < 52 * MiB, f"{link.sent - begin} bytes were sent for 40 MiB")
+            require(link.sent - begin < 112 * MiB, f"{link.sent - begin} bytes were sent for 96 MiB")
         require_same({path.name: path for path in [film, other, *photos]}, folder / "in")
 
 

@@ -131,8 +131,12 @@ export class Queue extends EventTarget {
     if (this.active.has(item)) return item.control.abort("remove");
     if (!this.failed.has(item)) this.#count(item, -1);
     this.#drop(item);
-    memory.forget([item.key]);
-    if (item.url) terminate(item.url);
+    // Another page may send this file, and needs its record and what the server has of it.
+    memory.claim(item.key).then((record) => {
+      if (!record) return;
+      memory.forget([item.key]);
+      if (item.url) terminate(item.url);
+    });
     this.#endPause();
     this.#change();
   }
