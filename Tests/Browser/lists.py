@@ -116,7 +116,7 @@ def calm(browser, folder):
             require(hidden == 0, f"rows that nobody sees changed {hidden} times")
             page.evaluate("document.querySelector('#uploads .row:last-child .change').focus()")
             page.keyboard.press("Enter")
-            eventually(lambda: "Paused" in visit.text("#uploads"), "the row does not say that it is paused", 0.7)
+            eventually(lambda: "Paused" in visit.text("#uploads"), "the row does not say that it is paused", 5)
             page.evaluate("[...document.querySelectorAll('#uploads .row')].find((row) => row.item.state === 'paused').change.click()")
             visit.finish(300)
             require_same({path.name: path for path in files} | {str(p.relative_to(store)): p for p in store.rglob("*.[pt][nx][gt]")}, store)

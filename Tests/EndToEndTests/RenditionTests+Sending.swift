@@ -82,7 +82,7 @@ extension EndToEnd.RenditionTests {
     #expect(end == .exited(0), "\(resumed.output)\(resumed.errors)")
     let line = try #require(
       resumed.output.split(separator: "\n").first { $0.contains("IMG_E0001") && $0.contains("done") })
-    #expect(line.contains("\"resumed_from\":0}") == changes && line.contains("resumed_from"), "\(line)")
+    #expect(line.contains("\"resumed_from\":0,") == changes && line.contains("resumed_from"), "\(line)")
     let reference = try await fullbore(
       "push", "--edits", "current", "--edit-quality", "100", scratch.path("card/"), whole.url, in: fresh)
     #expect(reference.end == .exited(0))
