@@ -114,9 +114,14 @@ def calm(browser, folder):
             drawings, hidden = page.evaluate("[drawings.length, hidden]")
             require(2 <= drawings <= 7, f"the rows changed {drawings} times in 4 s")
             require(hidden == 0, f"rows that nobody sees changed {hidden} times")
-            page.evaluate("document.querySelector('#uploads .row:last-child .change').focus()")
-            page.keyboard.press("Enter")
-            eventually(lambda: "Paused" in visit.text("#uploads"), "the row does not say that it is paused", 5)
+
+            def pause():
+                """Pauses the last row that waits, and is drawn at once. Rows of files that were sent since do nothing."""
+                page.evaluate("[...document.querySelectorAll('#uploads .row')].findLast((row) => row.item.state === 'waiting')?.change.focus()")
+                page.keyboard.press("Enter")
+                time.sleep(0.2)
+                return "Paused" in visit.text("#uploads")
+            eventually(pause, "no row says that it is paused", 20)
             page.evaluate("[...document.querySelectorAll('#uploads .row')].find((row) => row.item.state === 'paused').change.click()")
             visit.finish(300)
             require_same({path.name: path for path in files} | {str(p.relative_to(store)): p for p in store.rglob("*.[pt][nx][gt]")}, store)
