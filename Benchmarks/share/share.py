@@ -99,30 +99,49 @@ class Watch:
         return any(path.stat().st_blocks * 512 > 8 * KiB for path in self.folder.rglob("*") if path.is_file())
 
 
+def open_page(stack, make_server, folder, link, host, prepare):
+    """Starts a server, perhaps behind the slow link, and opens its page in a browser until `stack` ends.
+
+    Returns the server, the page, and the selector of the element that takes files. `prepare` gets the page before it is loaded.
+    """
+    server, path, is_ready, selector = make_server(folder)
+    port = stack.enter_context(server).port
+    if link == "slow":
+        port = stack.enter_context(support.slowlink(port, folder / "link.txt", mbit=50, delay_ms=10)).port
+    browser = stack.enter_context(sync_playwright()).chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    stack.callback(browser.close)
+    page = browser.new_context(**DESKTOP).new_page()
+    prepare(page)
+    page.goto(f"http://{host}:{port}{path}")
+    page.wait_for_function(is_ready)
+    time.sleep(2)  # The page loads what it needs for later.
+    return server, page, selector
+
+
+def send(page, selector, folder, paths, limit):
+    """Gives the files to the page, and returns the `Watch` once all of them are in the server's folder."""
+    watch = Watch(folder / "in", [(path.name, path.stat().st_size) for path in paths])
+    page.locator(selector).first.set_input_files([str(path) for path in paths])
+    deadline = time.monotonic() + limit
+    while watch.end is None:
+        require(time.monotonic() < deadline, f"not complete after {limit} s, missing: {list(watch.sizes)[:3]}")
+        page.wait_for_timeout(100)
+    return watch
+
+
 def measure(make_server, paths, link, host, limit):
     """One run: what the program took for each of `GOALS`."""
     with tempfile.TemporaryDirectory(prefix="fullbore-share-", dir="/dev/shm") as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
-        server, path, is_ready, selector = make_server(folder)
-        port = stack.enter_context(server).port
-        if link == "slow":
-            port = stack.enter_context(support.slowlink(port, folder / "link.txt", mbit=50, delay_ms=10)).port
-        browser = stack.enter_context(sync_playwright()).chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        stack.callback(browser.close)
-        page = browser.new_context(**DESKTOP).new_page()
-        # Milliseconds since 1970 when the page gets the files.
-        page.add_init_script("addEventListener('change', () => (window.droppedAt ??= Date.now()), true)")
-        page.add_init_script("localStorage.setItem('ask_up', '0')")
-        page.goto(f"http://{host}:{port}{path}")
-        page.wait_for_function(is_ready)
-        time.sleep(2)  # The page loads what it needs for later.
+
+        def prepare(page):
+            # Milliseconds since 1970 when the page gets the files.
+            page.add_init_script("addEventListener('change', () => (window.droppedAt ??= Date.now()), true)")
+            page.add_init_script("localStorage.setItem('ask_up', '0')")
+
+        server, page, selector = open_page(stack, make_server, folder, link, host, prepare)
         before = cpu(server)
-        watch = Watch(folder / "in", [(path.name, path.stat().st_size) for path in paths])
-        page.locator(selector).first.set_input_files([str(path) for path in paths])
-        deadline = time.monotonic() + limit
-        while watch.end is None:
-            require(time.monotonic() < deadline, f"not complete after {limit} s, missing: {list(watch.sizes)[:3]}")
-            page.wait_for_timeout(100)
+        watch = send(page, selector, folder, paths, limit)
         begin = page.evaluate("droppedAt") / 1000
         result = {"first byte": watch.first - begin, "whole time": watch.end - begin, "tab memory": watch.peak, "server CPU": cpu(server) - before}
         wrong = [path.name for path in paths if not same_bytes(path, folder / "in" / path.name)]

@@ -5,37 +5,25 @@
 
 A variant takes the files that FOLDER has in place of the program's own; without FOLDER, it is the program's page.
 """
-import argparse, contextlib, mimetypes, pathlib, statistics, tempfile, time
+import argparse, contextlib, mimetypes, pathlib, statistics, tempfile
 
-from share import (ARGUMENTS, CHROMIUM, DESKTOP, HOST, MiB, Watch, fullbore, harness, make_photos, require, support,
-                   sync_playwright, tab_memory)
+from share import HOST, MiB, fullbore, harness, make_photos, open_page, send, tab_memory
 
 
 def measure(changed, paths, link):
     """The memory before the first file, and the peak, in MiB."""
     with tempfile.TemporaryDirectory(prefix="fullbore-share-", dir="/dev/shm") as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
-        server, path, is_ready, selector = fullbore(folder)
-        port = stack.enter_context(server).port
-        if link == "slow":
-            port = stack.enter_context(support.slowlink(port, folder / "link.txt", mbit=50, delay_ms=10)).port
-        browser = stack.enter_context(sync_playwright()).chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        stack.callback(browser.close)
-        page = browser.new_context(**DESKTOP).new_page()
-        for file in pathlib.Path(changed).iterdir() if changed else []:
-            kind = mimetypes.guess_type(file)[0]
-            page.route(f"**/.fullbore-page/{file.name}",
-                       lambda route, file=file, kind=kind: route.fulfill(path=file, content_type=kind))
-        page.goto(f"http://{HOST}:{port}{path}")
-        page.wait_for_function(is_ready)
-        time.sleep(2)
+
+        def prepare(page):
+            for file in pathlib.Path(changed).iterdir() if changed else []:
+                kind = mimetypes.guess_type(file)[0]
+                page.route(f"**/.fullbore-page/{file.name}",
+                           lambda route, file=file, kind=kind: route.fulfill(path=file, content_type=kind))
+
+        _, page, selector = open_page(stack, fullbore, folder, link, HOST, prepare)
         before = tab_memory()
-        watch = Watch(folder / "in", [(path.name, path.stat().st_size) for path in paths])
-        page.locator(selector).first.set_input_files([str(path) for path in paths])
-        deadline = time.monotonic() + 600
-        while watch.end is None:
-            require(time.monotonic() < deadline, f"not complete after 600 s, missing: {list(watch.sizes)[:3]}")
-            page.wait_for_timeout(100)
+        watch = send(page, selector, folder, paths, 600)
         return before, watch.peak
 
 

@@ -151,7 +151,7 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var status: Int
   /// The registered name of the problem type, if there is one. RFC 9457 §4.2.
   package var problem: String?
-  /// What the client may tell its user in another language; nil: only the message says it.
+  /// The reason, for which a client may have a text in its user's language; nil: only `message` has the reason.
   package var kind: Kind?
   /// Additional header fields of the response.
   package var headers: HTTPHeaders = [:]

@@ -22,6 +22,14 @@ extension EndToEnd.NameConflictTests {
     }
   }
 
+  /// The journal has no file that is not done.
+  func expectNothingIsLeft() async throws {
+    let (_, status) = try await fullbore("status", in: scratch)
+    for word in ["failed", "unfinished", "interrupted"] {
+      #expect(!status.output.contains(word), "\(status.output)")
+    }
+  }
+
   private func expectPairs(_ server: ServeProcess) {
     let others = ["IMG_0001.HEIC", "IMG_0002-2.HEIC", "IMG_0002-2.MOV", "IMG_0002.HEIC", "IMG_0002.MOV"]
     #expect(server.folder.files().keys.sorted() == (others + Self.numbered).sorted())
@@ -55,8 +63,7 @@ extension EndToEnd.NameConflictTests {
       #expect(end == .exited(0), "\(command.output)\(command.errors)")
       expectPairs(server)
     }
-    let (_, status) = try await fullbore("status", in: scratch)
-    #expect(!status.output.contains("failed") && !status.output.contains("unfinished"), "\(status.output)")
+    try await expectNothingIsLeft()
   }
 
   @Test func aLayoutNumbersTheFilesOfOnePhotoTogether() async throws {

@@ -16,8 +16,8 @@ struct AddedSource: Sendable {
   /// because another source has its place.
   var isAgain = false
 
-  /// What the journal keeps, so that a later launch of the uploader with this identifier can upload the source with the same
-  /// arguments. `number`, `isAgain`: see `JournalAddition`.
+  /// The arguments of `add` as the journal keeps them, so that a later launch of the uploader with this identifier can upload
+  /// the source with them. `number`, `isAgain`: see `JournalAddition`.
   func addition(by uploader: String, number: Int64, isAgain: Bool = false) -> JournalAddition {
     JournalAddition(
       metadata: metadata, contentType: contentType, version: version, uploader: uploader, isAgain: isAgain ? true : nil,

@@ -253,7 +253,7 @@ public final class BackgroundUploader: Sendable {
           added = next
           added.isAgain = true
           service.registry.start(key)
-          // Those that are sent first need places.
+          // The upload gives its place back while it waits, since the uploads before it need places.
           if hasPlace, !board.isFirst(key) {
             places.release(1)
             await board.waitForTurn(key, service.wakeUp)

@@ -1,8 +1,8 @@
 import BlobUpload
 import Synchronization
 
-/// What the uploaders of a process share that send for one account by one journal: without it they would send to one place
-/// at the same time, since the journal keeps only other processes from that.
+/// The state that all uploaders of a process share if they send for one account by one journal. It keeps two of them from
+/// sending to one place at the same time, which the journal does for other processes only.
 final class SharedPlaces: Sendable {
   let order = PlaceOrder()
   let cancelled = CancelledTasks()

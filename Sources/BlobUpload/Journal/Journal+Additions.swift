@@ -1,8 +1,8 @@
 import BlobSQLite
 
-// What uploads were added with, and which background uploader goes on with them.
+// The journal keeps the arguments with which a background uploader has added an upload, and which uploader goes on with it.
 extension Journal {
-  /// What `keep` has stored of an upload; nil: nothing.
+  /// The addition that `keep` has stored of an upload; nil: it has stored none.
   package func addition(of id: Int64) throws(JournalError) -> JournalAddition? {
     try read { store throws(SQLiteError) in try store.metadata.addition(of: id) }
   }

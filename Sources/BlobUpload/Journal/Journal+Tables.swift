@@ -162,7 +162,7 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.jobs.job(JournalJob.key(url, account)) }
   }
 
-  /// What is known of this URL for all accounts.
+  /// The jobs of all accounts whose requests went to this URL.
   public func jobs(at url: String) throws(JournalError) -> [JournalJob] {
     try read { store throws(SQLiteError) in try store.jobs.jobs(at: url) }
   }

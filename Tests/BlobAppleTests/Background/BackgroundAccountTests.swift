@@ -10,24 +10,15 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BackgroundAccountTests {
   private let source = PatternSource(length: 10_000, seed: 5)
 
-  private func phone(
-    _ account: String?, _ server: ServedFolder, _ daemon: Daemon = Daemon(), _ scratch: ScratchFolder? = nil
-  ) throws -> Phone {
-    try Phone(
-      server.endpoint, Tus(), daemon: daemon,
-      credentials: Phone.Credentials(headers: ["Authorization": "Bearer \(account ?? "")"], account: account),
-      scratch: scratch)
-  }
-
   @Test func anotherAccountDoesNotGoOnWithTheUploads() async throws {
     let server = try ServedFolder()
     let daemon = Daemon(isHeld: true)
-    let anna = try phone("anna", server, daemon)
+    let anna = try Phone.of("anna", server, daemon)
     let first = try await anna.launch()
     try await first.add(source, as: "film.mov")
     try await eventually { daemon.started.count == 1 }
     first.life.kill()
-    let bob = try phone("bob", server, daemon, anna.scratch)
+    let bob = try Phone.of("bob", server, daemon, anna.scratch)
     let second = try await bob.launch(["film.mov": source])
     _ = try await second.uploader.destinationID()
     #expect(second.uploader.uploads.isEmpty && bob.names.isEmpty)
@@ -41,9 +32,9 @@ import Testing
 
   @Test func whatOneHasUploadedDoesNotCountForAnother() async throws {
     let server = try ServedFolder()
-    let anna = try phone("anna", server)
+    let anna = try Phone.of("anna", server)
     for account in ["anna", "bob", nil] as [String?] {
-      let own = try phone(account, server, Daemon(), anna.scratch)
+      let own = try Phone.of(account, server, Daemon(), anna.scratch)
       let app = try await own.launch()
       async let end = app.end(of: "film.mov")
       try await app.add(source, as: "film.mov")

@@ -10,19 +10,11 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BackgroundFailuresTests {
   private let photo = PatternSource(length: 7000, seed: 7)
 
-  private func phone(
-    _ account: String, _ server: ServedFolder, _ daemon: Daemon, _ scratch: ScratchFolder? = nil
-  ) throws -> Phone {
-    try Phone(
-      server.endpoint, Tus(), daemon: daemon,
-      credentials: Phone.Credentials(headers: ["Authorization": "Bearer x"], account: account), scratch: scratch)
-  }
-
   @Test func theyAreToldAndTriedAgainAfterARelaunch() async throws {
     let server = try ServedFolder()
     let isRefused = Flag(true)
     let daemon = Daemon(fault: { _, _ in isRefused.value ? .answers(422) : nil })
-    let anna = try phone("anna", server, daemon)
+    let anna = try Phone.of("anna", server, daemon)
     let first = try await anna.launch()
     #expect(try await first.uploader.failures().isEmpty)
     try await first.uploader.add(
@@ -31,7 +23,7 @@ import Testing
     #expect(try await first.uploader.failures().map(\.name) == ["a.heic"])
     first.life.kill()
     // Another user sees nothing of them.
-    let bob = try await phone("bob", server, Daemon(), anna.scratch).launch(["photo 1": photo])
+    let bob = try await Phone.of("bob", server, Daemon(), anna.scratch).launch(["photo 1": photo])
     #expect(try await bob.uploader.failures().isEmpty)
     try await bob.uploader.tryAgain("a.heic")
     #expect(bob.uploader.uploads.isEmpty)
@@ -59,7 +51,7 @@ import Testing
 
   @Test func aSourceThatCannotBeOpenedIsSaid() async throws {
     let server = try ServedFolder()
-    let phone = try phone("anna", server, Daemon(fault: { _, _ in .answers(422) }))
+    let phone = try Phone.of("anna", server, Daemon(fault: { _, _ in .answers(422) }))
     let app = try await phone.launch()
     try await app.add(photo, as: "a.heic")
     try await eventually { app.uploader.uploads.isEmpty }
@@ -72,7 +64,7 @@ import Testing
   /// What the system does with two sessions of one identifier is not defined.
   @Test func thereIsOneUploaderForEachIdentifier() async throws {
     let server = try ServedFolder()
-    let phone = try phone("anna", server, Daemon())
+    let phone = try Phone.of("anna", server, Daemon())
     let journal = try await Journal(at: phone.scratch.path.appending("journal.sqlite"))
     let identifiers = SessionIdentifiers()
     func uploader(_ identifier: String, _ destination: UploadDestination) throws -> BackgroundUploader {

@@ -10,17 +10,9 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BackgroundFinishedTests {
   private let photo = PatternSource(length: 7000, seed: 7)
 
-  private func phone(
-    _ account: String, _ server: ServedFolder, _ daemon: Daemon, _ scratch: ScratchFolder? = nil
-  ) throws -> Phone {
-    try Phone(
-      server.endpoint, Tus(), daemon: daemon,
-      credentials: Phone.Credentials(headers: ["Authorization": "Bearer x"], account: account), scratch: scratch)
-  }
-
   @Test func theyAreToldAfterARelaunch() async throws {
     let server = try ServedFolder()
-    let anna = try phone("anna", server, Daemon())
+    let anna = try Phone.of("anna", server, Daemon())
     let start = currentSeconds()
     let first = try await anna.launch()
     #expect(try await first.uploader.finished(since: 0).isEmpty)
@@ -45,13 +37,13 @@ import Testing
     try await eventually { next.uploader.uploads.isEmpty }
     #expect(try await next.uploader.finished(since: later).isEmpty)
     next.life.kill()
-    let bob = try await phone("bob", server, Daemon(), anna.scratch).launch()
+    let bob = try await Phone.of("bob", server, Daemon(), anna.scratch).launch()
     #expect(try await bob.uploader.finished(since: 0).isEmpty)
   }
 
   @Test func thoseThatHaveFailedAreNotAmongThem() async throws {
     let server = try ServedFolder()
-    let app = try await phone("anna", server, Daemon(fault: { _, _ in .answers(422) })).launch()
+    let app = try await Phone.of("anna", server, Daemon(fault: { _, _ in .answers(422) })).launch()
     try await app.add(photo, as: "a.heic")
     try await eventually { app.uploader.uploads.isEmpty }
     #expect(try await app.uploader.finished(since: 0).isEmpty)

@@ -49,6 +49,16 @@ final class Phone: Sendable {
     self.settings = settings
   }
 
+  /// A phone whose app is signed in at the server; nil: the app has no accounts.
+  static func of(
+    _ account: String?, _ server: ServedFolder, _ daemon: Daemon = Daemon(), _ scratch: ScratchFolder? = nil
+  ) throws -> Phone {
+    let headers: HTTPHeaders = ["Authorization": "Bearer \(account ?? "")"]
+    return try Phone(
+      server.endpoint, Tus(), daemon: daemon, credentials: Credentials(headers: headers, account: account),
+      scratch: scratch)
+  }
+
   /// A server, and a phone that runs an app, with a system that sends no task before `isHeld` of its daemon is false.
   static func holding(
     _ uploadProtocol: any UploadProtocol, spoolBytes: Int64 = 64 << 10,

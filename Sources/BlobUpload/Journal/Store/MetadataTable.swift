@@ -38,7 +38,8 @@ struct MetadataTable {
       defer { select.reset() }
       while try select.step() {
         let addition: JournalAddition? = select.text(1).flatMap { JSONColumn.decode($0) }
-        // What was added before the end of an upload that was superseded since is of no use.
+        // An addition to a superseded upload counts only if it is marked as `isAgain`: the others were made before that
+        // upload ended.
         let isLater = addition?.version.map { select.int(3) == 2 && $0 != select.text(2) } ?? false
         if isLater || addition?.isAgain == true {
           addedAgain.append(select.int(0))
