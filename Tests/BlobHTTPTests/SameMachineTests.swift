@@ -13,7 +13,8 @@
   @Suite struct SameMachineTests {
     @Test(arguments: ["http", "https"]) func noConnectionToThisMachineIsPacedOrInherited(_ scheme: String) async throws
     {
-      let peer = ScriptedPeer([.readRequest, answer()])
+      // The peer keeps the connection open while the test looks at it.
+      let peer = ScriptedPeer([.readRequest, answer(), .hold])
       let certificate = try Certificate()
       let front = scheme == "https" ? TLSFront(certificate, to: peer.port) : nil
       let url = front?.url() ?? peer.url()

@@ -82,7 +82,8 @@ export class WindowedList {
   draw() {
     const { element, items } = this;
     if (element.hidden) return;
-    const focused = [...this.#rows.values()].find((row) => row.contains(document.activeElement));
+    const active = document.activeElement;
+    const focused = [...this.#rows.values()].find((row) => row.contains(active));
     // A list that is not displayed has no place on the page.
     element.style.display = items.length > 0 ? "" : "none";
     // The style gives the height of a row as that of a line.
@@ -112,9 +113,10 @@ export class WindowedList {
       this.fill(row, item, width);
       previous = row;
     }
-    if (focused && !focused.isConnected) {
+    // A button that is gone or hidden has lost the focus, or loses it before the next frame.
+    if (focused && (active.hidden || !active.isConnected)) {
       const next = items[Math.min(focused.ariaPosInSet - 1, items.length - 1)];
-      (this.#rows.get(next)?.querySelector("button, a") ?? this.refuge)?.focus();
+      (this.#rows.get(next)?.querySelector("button:not([hidden]), a") ?? this.refuge)?.focus();
     }
   }
 }

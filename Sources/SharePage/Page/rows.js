@@ -62,8 +62,7 @@ function fill(row, item, width) {
   setText(row.status, statusOf(item, width));
   row.share.hidden = item.sent === 0 || isDone || state === "failed";
   row.share.value = item.sent / item.size || 0;
-  row.canvas.hidden = !drawThumbnail(row, () => fill(row, item, width));
-  row.drawing.toggleAttribute("hidden", !row.canvas.hidden);
+  showPicture(row);
   setIcon(row.drawing, state === "failed" ? "problem" : isDone ? "done" : "file");
   const action = { failed: "retry", paused: "goOn" }[state] ?? "pause";
   for (const [button, name] of [[row.change, action], [row.removal, "remove"]]) {
@@ -71,6 +70,11 @@ function fill(row, item, width) {
     setIcon(button.firstChild, name);
     setAttribute(button, "aria-label", `${text(name)}: ${item.path}`);
   }
+}
+
+function showPicture(row) {
+  row.canvas.hidden = !drawThumbnail(row, () => showPicture(row));
+  row.drawing.toggleAttribute("hidden", !row.canvas.hidden);
 }
 
 function statusOf(item, width) {
