@@ -1,3 +1,5 @@
+import Blobs
+
 /// Secrets of a request that must not be shown or stored: credentials in its header fields, the values of its URL's
 /// query and of form fields. A server or a proxy may repeat them in its response, in any encoding.
 package struct RequestSecrets: Sendable {

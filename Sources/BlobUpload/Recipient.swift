@@ -1,5 +1,6 @@
 import BlobCrypto
 import BlobHTTP
+import Blobs
 
 /// Identifies where a file arrives, and in which form, besides the file's own URL: the URL that the client posts to,
 /// its query, the fields of a form, and the user's account. The journal contains only digests of these, since a query

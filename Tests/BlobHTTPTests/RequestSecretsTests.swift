@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 import Testing
 
 /// Secrets that a server repeats are recognized in each encoding that servers use.

@@ -1,5 +1,6 @@
 @testable import BlobHTTP
 @testable import BlobUpload
+import Blobs
 
 /// An answer as it comes from a connection: whole, and in pieces as the first byte says. Both must find the same.
 func fuzzAnswer(_ data: UnsafeRawBufferPointer) {

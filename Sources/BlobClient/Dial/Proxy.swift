@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 
 /// An HTTP proxy (with CONNECT for https) or a SOCKS proxy.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible {

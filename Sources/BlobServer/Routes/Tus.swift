@@ -1,4 +1,5 @@
 import BlobHTTP
+import Blobs
 
 /// Constants and parsing of tus 1.0.
 enum Tus {
