@@ -64,6 +64,10 @@ extension SourceFixture {
       wrapped("read ahead if it is slow", slow) { ReadAheadSource($0, capacity: 7000, ifSlowerThan: 1_000_000) },
       wrapped("there and back", slow) { try roundTrip($0) },
       encrypted(slow),
+      wrapped("sealed and opened", slow) { UnsealedSource(try sealed($0), with: [sealKey.identity]) },
+      sealed(slow, knowsLength: true),
+      sealed(PatternSource(length: Int64(length), seed: 2, knowsLength: false), knowsLength: false),
+      sealedPipe(slow),
       wrapped("reopening, with losses", slow) {
         ReopeningSource(FaultySource($0, .invalidate(at: slow.length / 3, times: 2), .shortReads(4000)))
       },
@@ -160,6 +164,25 @@ extension SourceFixture {
     return fixture
   }
 
+  /// The expected bytes are sealed in one pass, from byte 0.
+  private static func sealed(_ pattern: PatternSource, knowsLength: Bool) -> SourceFixture {
+    let whole = try! sealed(pattern).readAll(upTo: 1 << 20)
+    return SourceFixture(
+      "\(pattern.length) sealed, length \(knowsLength ? "known" : "unknown")", like: whole, knowsLength: knowsLength,
+      stalled: { try sealed(FaultySource(PatternSource(length: 10), .stall(at: 5))) }
+    ) { try sealed(pattern) }
+  }
+
+  private static func sealedPipe(_ pattern: PatternSource) -> SourceFixture {
+    let whole = try! sealed(pattern).readAll(upTo: 1 << 20)
+    return SourceFixture(
+      "a pipe of \(pattern.length) sealed", like: whole, access: .sequential, knowsLength: false, hasValidator: false,
+      stalled: { try sealed(stalledPipe()) }
+    ) { try sealed(pipe(pattern)) }
+  }
+
+  private static func sealed(_ source: any BlobSource) throws -> SealedSource { SealedSource(source, try sealKey.seal) }
+
   private static func wrappedPipe(
     _ name: String, _ pattern: PatternSource, _ wrap: @escaping @Sendable (any BlobSource) -> any BlobSource
   ) -> SourceFixture {
@@ -181,6 +204,24 @@ extension SourceFixture {
   private static func pieces(_ pattern: PatternSource, knowsLength: Bool = true) -> [any BlobSource] {
     let cuts = [0, pattern.length / 3, pattern.length / 2, pattern.length]
     return zip(cuts, cuts.dropFirst()).map { Piece(pattern, $0..<$1, knowsLength: knowsLength) }
+  }
+}
+
+/// A recipient, and one seal for it, which only tests use for several sources.
+let sealKey = TestSealKey()
+
+struct TestSealKey: Sendable {
+  let identity: SealIdentity
+  let recipient: SealRecipient
+  private let made: Result<FileSeal, BlobError>
+  var seal: FileSeal { get throws(BlobError) { try made.get() } }
+
+  init() {
+    // The pair of the specification.
+    identity = try! SealIdentity("AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX")
+    let recipient = try! SealRecipient("age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj")
+    self.recipient = recipient
+    made = Result { () throws(BlobError) in try FileSeal(to: [recipient]) }
   }
 }
 

@@ -15,6 +15,8 @@ struct UntrueSourceTests {
       ThrottledSource(liar, RateLimiter(bytesPerSecond: 1 << 40)), ReopeningSource(liar), SlicedSource(liar),
       ConcatenatedSource([liar]), BufferedSource(liar), EncryptingSource(liar, key: key, name: "a"),
       DecryptingSource(liar, key: key, version: "a"), Spool(liar),
+      SlicedSource(try SealedSource(liar, to: [sealKey.recipient]), start: 300),
+      UnsealedSource(liar, with: [sealKey.identity]),
     ]
     for source in wrapped {
       let error = failure { () throws(BlobError) in
@@ -31,6 +33,7 @@ struct UntrueSourceTests {
     let liar = Liar { $0 }
     for source: any BlobSource in [
       EncryptingSource(liar, key: key, name: "a"), DecryptingSource(liar, key: key, version: "a"),
+      try SealedSource(liar, to: [sealKey.recipient]), UnsealedSource(liar, with: [sealKey.identity]),
     ] {
       for offset in [-1, .min] as [Int64] {
         #expect(failure { () throws(BlobError) in try source.open(at: offset, Cancellation()) }?.code == .outOfRange)
