@@ -16,14 +16,18 @@ struct Recipient: Sendable {
   /// Part of the key of a file in the journal, and of a file whose own URL is the endpoint.
   let ofFile, ofFileAtOwnURL: String?
 
-  /// `account`: as `UploadDestination.account`.
-  init(_ endpoint: HTTPURL, _ uploadProtocol: (any UploadProtocol)?, _ headers: HTTPHeaders, _ account: String? = nil) {
+  /// `account`: as `UploadDestination.account`. `seal`: a digest of those for whom files are sealed; nil: they are not.
+  init(
+    _ endpoint: HTTPURL, _ uploadProtocol: (any UploadProtocol)?, _ headers: HTTPHeaders, _ account: String? = nil,
+    _ seal: String? = nil
+  ) {
     var words: [String] = []
     if let query = Self.significant(endpoint.query) { words.append("query \(query)") }
     let decides = uploadProtocol?.traits.recipient
     words += decides ?? []
     // The file need not be the one of that name in the folder.
     if decides != nil, words.isEmpty { words = ["form"] }
+    if let seal { words.append("sealed \(seal)") }
     let isFolder = endpoint.path.utf8.last == UInt8(ascii: "/")
     let posts = uploadProtocol?.traits.postsToEndpoint == true
     let path = isFolder || !posts ? [] : [Self.word(ofPath: endpoint.normalized.path)]

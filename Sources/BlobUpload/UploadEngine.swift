@@ -25,8 +25,11 @@ final class UploadEngine: Sendable {
     if let length = info.length, let most = uploader.destination.limits.total, length > most {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
     }
+    let sealed = source as? SealedUpload
     let source = Uploader.prepared(source, info)
-    if session == nil, doubted == nil, uploader.destination.acquaintance.existing.isAskedFirst(info.length, target),
+    // What is sealed under a new key has other bytes than every file at the server.
+    if session == nil, doubted == nil, sealed == nil,
+      uploader.destination.acquaintance.existing.isAskedFirst(info.length, target),
       let found = try await existing(source, info, target)
     {
       progress.resume(at: info.length ?? 0)
@@ -35,8 +38,8 @@ final class UploadEngine: Sendable {
     do throws(UploadError) {
       return stored(
         try await send(
-          source, info, to: target, entry: entry, resuming: session, receipts: receipts, comparing: doubted,
-          sentAtMost: limit, progress: progress))
+          source, info, to: target, entry: entry, seal: sealed?.boxed, resuming: session, receipts: receipts,
+          comparing: doubted, sentAtMost: limit, progress: progress))
     } catch {
       // A full server reserves room for a file before it compares the file with the one that has the name.
       guard session == nil, error.status == 507, uploader.destination.acquaintance.existing.mayBeAsked(target),
@@ -48,13 +51,13 @@ final class UploadEngine: Sendable {
   }
 
   private func send(
-    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?,
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?, seal: String?,
     resuming session: UploadSession?,
     receipts: [PartReceipt], comparing doubted: [SentRange]?, sentAtMost limit: Int64?, progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {
     var earlier = EarlierUpload(session: session, receipts: receipts, doubted: doubted, sentLimit: limit)
     var ledger: (any UploadLedger)?
-    if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry) }
+    if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry, seal: seal) }
     // Most files are small and are sent here, without considering parts or pipes.
     if session == nil, let length = info.length, length < uploader.parallelFrom {
       let run = UploadRun(self, source, info, target, ledger, progress)

@@ -5,7 +5,8 @@ extension UploadQueue {
   ///
   /// If only the inode or the change time differs, and size and modification time are the same, the item is read again
   /// and compared with the checksums recorded when it was sent. Without recorded checksums it counts as changed: it is
-  /// sent again, and the server compares.
+  /// sent again, and the server compares. Nothing can compare a sealed file: on a card or a network drive, where that is
+  /// usual, it counts as unchanged.
   func isWhatWasSent(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> Bool {
     guard let now = item.info.validator, let before = entry.intent.validator, now.likeness(to: before) == .unsure else {
       return true
@@ -13,6 +14,8 @@ extension UploadQueue {
     let isSame: Bool
     if item.info.instanceLasts && now.hasSameNumbers(as: before) {
       isSame = true
+    } else if item.source is SealedUpload {
+      isSame = !item.info.instanceLasts
     } else {
       isSame = try await matchesChecksums(item, entry.id)
     }

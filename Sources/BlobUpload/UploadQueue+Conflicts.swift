@@ -49,8 +49,13 @@ extension UploadQueue {
       self.number = number
     }
 
-    /// The offset in a name at which its number is put. An XMP file may have the whole name of its photo.
+    /// The offset in a name at which its number is put. An XMP file may have the whole name of its photo, and a sealed file
+    /// has that of the file in it.
     private static func end(_ name: [UInt8]) -> Int {
+      let ending = Sealing.ending.bytes
+      if name.count > ending.count, name.suffix(ending.count).elementsEqual(ending) {
+        return end(Array(name.dropLast(ending.count)))
+      }
       func dot(_ name: ArraySlice<UInt8>) -> Int? {
         name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > name.startIndex ? $0 : nil }
       }

@@ -9,8 +9,8 @@ extension UploadQueue {
   /// next run after a kill checks again. Throws if the server's file could not be read, and the upload fails for that
   /// reason.
   func isBegunAtServer(_ item: UploadItem, since before: JournalEntry) async throws(UploadError) -> Bool {
-    guard replacesGrown, !item.target.overwrite, item.source.access == .random, item.info.validator != nil,
-      let now = item.info.length
+    guard replacesGrown, !item.target.overwrite, item.source.access == .random, !item.isSealed,
+      item.info.validator != nil, let now = item.info.length
     else { return false }
     for length in Set([before.intent.length, before.sentLength].compactMap { $0 }) where length < now {
       do {

@@ -220,6 +220,7 @@ public struct UploadQueue: Sendable {
     do throws(UploadError) {
       let source = work.item.source
       var target = work.item.target
+      let earlier = try await withKey(work.item, id, Continuation(entry: entry, doubted: doubted), engine)
       if let before, before.mayHaveGrown(to: work.item.info.length),
         try await isBegunAtServer(work.item, since: before)
       {
@@ -229,8 +230,9 @@ public struct UploadQueue: Sendable {
       let hashed = verify && source.access == .sequential ? HashingSource(source, .sha256) : nil
       var result = try await replacingNoneOfThisRun(work.item, target) { [target] () async throws(UploadError) in
         try await engine.upload(
-          hashed ?? source, work.item.info, to: target, entry: id, resuming: entry?.session,
-          receipts: entry?.receipts ?? [], comparing: doubted, sentAtMost: entry?.sentLimit, progress: progress)
+          hashed ?? source, work.item.info, to: target, entry: id, resuming: earlier.entry?.session,
+          receipts: earlier.entry?.receipts ?? [], comparing: earlier.doubted, sentAtMost: earlier.entry?.sentLimit,
+          progress: progress)
       }
       isStored = true
       if verify { result.location = try await verify(work.item, id, result, digest: hashed?.value) }
@@ -240,7 +242,7 @@ public struct UploadQueue: Sendable {
         result.location = target.url.normalized.description
       }
       journal.done(
-        id, result, keepsChecksums: work.item.info.wantsTrace,
+        id, result, keepsChecksums: work.item.keepsChecksums,
         replaces: !outcome.foundAll(of: work.item.info.length))
       observer.ended(work.item, progress, outcome)
       recent.add(work, id, result.location, isAlone: isAlone)

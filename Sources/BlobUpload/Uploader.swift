@@ -132,7 +132,7 @@ public struct UploadDestination: Sendable {
   public var endpoint: HTTPURL
   /// The protocol that is spoken. Setting it changes `traits` too.
   public var uploadProtocol: any UploadProtocol {
-    didSet { (traits, recipient) = (uploadProtocol.traits, Recipient(endpoint, uploadProtocol, headers, account)) }
+    didSet { (traits, recipient) = (uploadProtocol.traits, currentRecipient) }
   }
   /// The traits of the protocol.
   public private(set) var traits: UploadTraits
@@ -142,7 +142,7 @@ public struct UploadDestination: Sendable {
   /// Credentials and the user's own fields; they go to the endpoint's origin and to no other.
   public var headers: HTTPHeaders {
     didSet {
-      recipient = Recipient(endpoint, uploadProtocol, headers, account)
+      recipient = currentRecipient
       credentials = Credentials(headers, rereading: credentials.reread)
     }
   }
@@ -150,8 +150,13 @@ public struct UploadDestination: Sendable {
   /// does not count as uploaded for this one, and neither goes on with the uploads of the other. The journal has only a digest
   /// of it. nil: the user whom `headers` name, which a bearer token does not do.
   public var account: String? {
-    didSet { recipient = Recipient(endpoint, uploadProtocol, headers, account) }
+    didSet { recipient = currentRecipient }
   }
+  /// For whom files are sealed. What was sealed for others, or not at all, is another upload. nil: they are sent as they are.
+  package var sealing: Sealing? {
+    didSet { recipient = currentRecipient }
+  }
+  private var currentRecipient: Recipient { Recipient(endpoint, uploadProtocol, headers, account, sealing?.digest) }
   /// `headers`, as they are now.
   var credentials: Credentials
   let acquaintance = HostState()

@@ -27,16 +27,21 @@ enum Peer: String, Sendable {
   case heifConvert = "heif-convert"
   case tmux
   case cjpeg
+  case age
+  case sshKeygen = "ssh-keygen"
+  case pyrage
 
   /// The path that a test needs to use it; nil if it is not installed.
   var path: String? {
     switch self {
-    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg, .tmux: Tool.find(rawValue)
+    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg, .tmux, .age, .sshKeygen:
+      Tool.find(rawValue)
     case .imagemagick: Tool.find("convert-im6") ?? Tool.find("convert-im7")
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
     case .moto: Self.executable(".venv/bin/moto_server")
     case .rcloneS3: Self.executable(".venv/bin/rclone")
     case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
+    case .pyrage: Self.package("pyrage").flatMap { _ in Self.python }
     case .pythonMultipart: Self.package("python_multipart").flatMap { _ in Self.python }
     case .werkzeug, .aiohttp, .aiotus, .tuspyserver: Self.package(rawValue).flatMap { _ in Self.python }
     case .wsgidav: Self.python.flatMap { _ in Self.executable(".venv/bin/wsgidav") }

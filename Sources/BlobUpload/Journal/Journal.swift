@@ -17,6 +17,8 @@ public actor Journal {
   private(set) var identity: FileIdentity?
   /// Notes taken from `notes` whose commit failed: the next transaction writes them first.
   private var pending: [JournalNote] = []
+  /// The key of `SealKeyFile`. No other process deletes it while this one has the journal open.
+  var knownKey: [UInt8]?
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -113,6 +115,8 @@ public actor Journal {
   public func close() {
     // `flush` reports failures: a caller that needs them calls it before `close`.
     try? flush()
+    // The next run deletes a key that stays.
+    if store?.owners.id != nil { try? forgetUnusedSealKey() }
     try? store?.unregister()
     store = nil
   }

@@ -50,6 +50,8 @@ public struct JournalDestination: Sendable, Codable, Hashable {
   package var verifies: Bool?
   /// true: a file whose name has other bytes gets a name with a number; nil, also in journals of earlier versions: it fails.
   package var renames: Bool?
+  /// For whom files are sealed; nil, also in journals of earlier versions: they are sent as they are.
+  package var seal: JournalSeal?
 
   /// Creates a destination of no named user. The query of `endpoint` is removed, because it may contain secrets.
   /// `protocolName`: that of the protocol of the uploads.
@@ -89,6 +91,18 @@ public struct JournalDestination: Sendable, Codable, Hashable {
 extension JournalDestination {
   /// The endpoint, normalized: the same for one place, however its URL was written.
   package var place: String { HTTPURL(endpoint)?.normalized.text ?? endpoint }
+}
+
+/// For whom a push seals its files.
+package struct JournalSeal: Sendable, Codable, Hashable {
+  /// Public keys, as `SealRecipient.description` shows them.
+  package var recipients: [String]
+  /// The path of the file with the passphrase, which is read again in each run; nil: there is none.
+  package var passphraseFile: String?
+
+  package init(recipients: [String], passphraseFile: String? = nil) {
+    (self.recipients, self.passphraseFile) = (recipients, passphraseFile)
+  }
 }
 
 /// How a push posts its forms.

@@ -88,13 +88,17 @@ extension UploadItem {
   /// The path at the destination without what tells the files of a group apart.
   var stem: BytePath {
     let path = target.path
-    return BytePath(path.bytes.dropLast(path.name.bytes.count) + GalleryName(path.name).stem.bytes)
+    let name = BytePath(path.name.bytes.dropLast(ending.count))
+    return BytePath(path.bytes.dropLast(path.name.bytes.count) + GalleryName(name).stem.bytes)
   }
+
+  /// What follows the name that the file has here.
+  private var ending: [UInt8] { isSealed ? Sealing.ending.bytes : [] }
 
   /// Another file of the same folder, as it would be called at the destination. nil: the layout makes other names.
   fileprivate func sibling(_ name: BytePath, _ destination: UploadDestination) -> UploadItem? {
     if name == identity.name { return self }
-    let (own, other) = (Self.split(identity.name), Self.split(name))
+    let (own, other) = (Self.split(identity.name, ending), Self.split(name, ending))
     let template = (numbered ?? UploadQueue.NumberedName(target.path)).template
     let last = template.name.bytes
     guard let stem = last.firstRange(of: own.stem), last.count >= stem.upperBound + own.ending.count,
@@ -107,8 +111,10 @@ extension UploadItem {
     return item.named(UploadQueue.NumberedName(BytePath(path)), destination)
   }
 
-  private static func split(_ name: BytePath) -> (stem: ArraySlice<UInt8>, ending: ArraySlice<UInt8>) {
+  private static func split(
+    _ name: BytePath, _ ending: [UInt8]
+  ) -> (stem: ArraySlice<UInt8>, ending: ArraySlice<UInt8>) {
     let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.bytes.endIndex
-    return (name.bytes[..<dot], name.bytes[dot...])
+    return (name.bytes[..<dot], name.bytes[dot...] + ending)
   }
 }

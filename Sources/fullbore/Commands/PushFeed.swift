@@ -51,7 +51,9 @@ struct PushFeed: Sendable {
         PushObserver(report: run.report, counters: run.counters, skips: run.onConflict == .skip)
           .ended(item, nil, .failed(error))
       }
-    telling = run.destination.traits.carriesMetadata ? GalleryMetadata(edits: edits) : nil
+    // What is known of a sealed file is as private as its bytes.
+    let tells = run.destination.traits.carriesMetadata && run.destination.sealing == nil
+    telling = tells ? GalleryMetadata(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes
@@ -227,15 +229,32 @@ struct PushFeed: Sendable {
   private func item(
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
-    let name =
-      run.isResume
-      ? UploadQueue.NumberedName(found.arrival, of: found.identity.name) : UploadQueue.NumberedName(found.arrival)
+    var (source, info, contentType) = (source, info, contentType)
+    if let sealing = run.destination.sealing {
+      let sealed = SealedUpload(source, sealing)
+      let length = info.length
+      (source, info, contentType) = (sealed, sealed.sealed(info), "application/octet-stream")
+      if let length, let whole = info.length { run.counters.bytesFound.addClamped(whole - length) }
+    }
+    let name = name(of: found)
     var target = run.destination.target(
       name.path, length: info.length, contentType: contentType ?? ContentType.of(name.path), overwrite: overwrites)
     if !omitsTimes { target.modified = info.modified }
     var item = UploadItem(source: source, info: info, identity: found.identity, target: target)
     if name.counter != nil || name.number > 1 { item.numbered = name }
     return item
+  }
+}
+
+extension PushFeed {
+  /// The name at the destination. An earlier run has chosen it, or the name that the file has here is changed.
+  private func name(of found: FoundSource) -> UploadQueue.NumberedName {
+    let isSealed = run.destination.sealing != nil
+    if !run.isResume {
+      return .init(isSealed ? Sealing.name(found.arrival, isChosen: run.hasChosenName) : found.arrival)
+    }
+    let own = found.identity.name
+    return .init(found.arrival, of: isSealed ? Sealing.name(own, isChosen: false) : own)
   }
 }
 

@@ -22,6 +22,8 @@ struct PushRun: Sendable {
   var partsAtOnce: Int?
   var replacesGrown = false
   var onConflict = NameConflict.fail
+  /// The only source has the name that the user has given.
+  var hasChosenName = false
   /// The run finishes earlier pushes.
   var isResume = false
   /// Remembers which files arrived under numbered names; nil: none does.
@@ -110,12 +112,15 @@ extension PushRun {
     _ options: PushOptions, _ reached: Reached, _ transport: SocketTransport, _ journal: Journal,
     _ report: any PushReport, _ counters: PushCounters, _ outage: OutageMonitor?, waitsForOthers: Bool = true
   ) async throws(UploadError) {
-    let kept = options.connection.journaled(
-      reached.destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
+    var destination = reached.destination
+    destination.sealing = options.seal.sealing
+    var kept = options.connection.journaled(
+      destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
       s3: reached.s3, omitsTimes: options.omitsTimes, verifies: options.verifies, renames: options.onConflict == .rename
     )
+    kept.seal = options.seal.journaled
     self.init(
-      destination: reached.destination, transport: transport, journal: journal,
+      destination: destination, transport: transport, journal: journal,
       destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
     connection = options.connection
     (jobs, partsAtOnce) = (options.pace.jobs, options.pace.partsAtOnce)
@@ -123,6 +128,7 @@ extension PushRun {
     checks = options.checks
     verifies = options.verifies
     onConflict = options.onConflict
+    hasChosenName = options.hasChosenName
     if onConflict == .rename { renamed = RenamedFiles() }
     spool = options.spool
     self.outage = outage
@@ -196,14 +202,18 @@ final class PushObserver: UploadObserver {
     case .failed(let error) where error.side == .destination:
       // The error ends the push, so it is reported only once.
       if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
-        fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume), error)
+        fail(file, advised(error, of: item), error)
       } else {
         report.dropped(file)
       }
     case .failed(let error):
       if let status = error.status { toldRefusals.withLock { _ = $0.insert(status) } }
-      fail(file, error.advised(goesOn: item.info.validator != nil, isResume: isResume), error)
+      fail(file, advised(error, of: item), error)
     }
+  }
+
+  private func advised(_ error: UploadError, of item: UploadItem) -> String {
+    error.advised(goesOn: item.info.validator != nil, isResume: isResume, isSealed: item.isSealed)
   }
 
   private func finish(_ file: PushedFile, _ how: Finish) {

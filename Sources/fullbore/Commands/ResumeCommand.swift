@@ -129,6 +129,7 @@ struct ResumeCommand: Command {
       defer { outage?.stop() }
       outage?.discovering()
       var destination = try await Reached(kept, connection, telling: outage, over: transport).destination
+      destination.sealing = try SealOptions.sealing(begun.seal)
       try destination.goOn(with: begun)
       outage?.answered()
       var run = PushRun(

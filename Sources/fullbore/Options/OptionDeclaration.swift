@@ -42,6 +42,7 @@ enum OptionGroup: String, CaseIterable, Sendable {
   case everyday = "Everyday"
   case choice = "What is sent, and how it is called"
   case checks = "Checks"
+  case sealing = "Sealing (age)"
   case pace = "Speed"
   case credentials = "Credentials and certificates"
   case network = "Network"

@@ -47,6 +47,9 @@ extension PushOptions {
     belong to the destination: with others a file is sent there too. A bearer token, which is renewed, does not.
     A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
     ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
+    --seal gives files the format of age, which 'age -d' reads, and names that end in .age: their bytes are hidden from the
+    server, and not their names, sizes and times. What was sealed again has other bytes, so a name that exists there is
+    refused unless the journal knows the file. With other recipients a file is sent again.
     A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or

@@ -17,6 +17,8 @@ struct PushOptions: Sendable {
   var pace: PaceOptions
   /// Part size in bytes; nil: the planner decides.
   var partSize: Int64?
+  /// For whom files are sealed.
+  var seal = SealOptions()
   /// Digest algorithm for each request's body; nil: no digests.
   var checksum: Digest.Algorithm?
   var verifies = false
@@ -75,6 +77,7 @@ struct PushOptions: Sendable {
     partSize = try Self.partSize(arguments)
     checksum = try Self.checksum(arguments)
     if let checksum { try Self.check(checksum, for: destination) }
+    seal = try SealOptions(arguments)
     verifies = arguments.flag("verify")
     checks = arguments.flag("check")
     omitsTimes = arguments.flag("no-times")
@@ -112,6 +115,14 @@ struct PushOptions: Sendable {
   /// See `UploadTraits.dropsFolders`.
   var dropsFolders: Bool { destination.isForm && (try? form.post())?.traits.dropsFolders == true }
 
+  /// The user has given the only source its name at the destination.
+  var hasChosenName: Bool { name != nil || !destination.isFolder }
+
+  /// The path at the destination of a file that would arrive at `arrival` if it were not sealed.
+  func sealedName(_ arrival: BytePath) -> BytePath {
+    seal.sealing == nil ? arrival : Sealing.name(arrival, isChosen: hasChosenName)
+  }
+
   /// The only source is `-`.
   var readsStandardInput: Bool { sources == ["-"] }
 
@@ -139,6 +150,7 @@ struct PushOptions: Sendable {
   }
 
   private func checkNames() throws(UsageError) {
+    try seal.check(destination)
     let count = sources.count + urls.count + databases.count
     let isSeveral = count > 1
     if sources.contains("-") {
@@ -210,7 +222,7 @@ struct PushOptions: Sendable {
     + [
       .value(
         "checksum", "ALG", "each request carries its digest: sha256, sha512; tus: crc32c too; s3: crc32c anyway")
-    ].inGroup(.checks) + PaceOptions.declared
+    ].inGroup(.checks) + SealOptions.declared + PaceOptions.declared
     + [
       .value("part-size", "SIZE", "bytes in one request, like 64M; when not given 8M to s3://, else all in one")
     ].inGroup(.pace) + ConnectionOptions.declared

@@ -6,8 +6,13 @@ extension UploadError {
   var advised: String { advised(goesOn: true) }
 
   /// `goesOn` means that the next push resumes this upload; otherwise it sends the file from its first byte.
-  func advised(goesOn: Bool, isResume: Bool = false) -> String {
+  func advised(goesOn: Bool, isResume: Bool = false, isSealed: Bool = false) -> String {
     guard var advice = advice(goesOn) else { return message }
+    if isSealed, isNameTaken {
+      advice =
+        "Each time a file is sealed it has other bytes, so nothing here tells whether that is the same file, which 'age -d' "
+        + "can show. \(advice)"
+    }
     if isResume, isNameTaken {
       advice = "'fullbore resume' does as the push was told, so run the same push again with an option: \(advice)"
     }

@@ -6,7 +6,7 @@ import Platform
 struct JournalFiles: Sendable, Hashable {
   private let folder: BytePath
   private let name: BytePath
-  private static let suffixes = ["-wal", "-shm", "-journal", "-sent-"].map { Array($0.utf8) }
+  private static let suffixes = ["-wal", "-shm", "-journal", "-sent-", "-seal"].map { Array($0.utf8) }
 
   static let reason = "it belongs to the journal of this push, which changes while files are sent"
 
@@ -18,7 +18,7 @@ struct JournalFiles: Sendable, Hashable {
 
   /// Whether a file with this status is the journal or one of SQLite's files, by device and inode.
   func contains(_ status: stat) -> Bool {
-    ["", "-wal", "-shm", "-journal"].contains { suffix in
+    ["", "-wal", "-shm", "-journal", "-seal"].contains { suffix in
       var mine = stat()
       let file = BytePath(folder.bytes + name.bytes + suffix.utf8)
       return file.status(&mine) == 0 && mine.st_dev == status.st_dev && mine.st_ino == status.st_ino

@@ -122,7 +122,7 @@ actor PushWalk: SourceWalk {
         case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
         case .url: counters.found(length: nil)
         }
-        var numbered = UploadQueue.NumberedName(found.arrival)
+        var numbered = UploadQueue.NumberedName(options.sealedName(found.arrival))
         var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
         if options.namesMayMeet {
           while options.onConflict == .rename, let other = owners[name],

@@ -1,0 +1,50 @@
+import BlobSQLite
+import Blobs
+
+// The key for the seals of unfinished uploads.
+extension Journal {
+  /// The key, which is made if there is none.
+  func sealKey() throws(JournalError) -> [UInt8] {
+    if let knownKey { return knownKey }
+    let file = SealKeyFile(beside: path)
+    let result: Result<[UInt8], JournalError> = try write { _, _ throws(SQLiteError) in
+      Result { () throws(JournalError) in
+        if let key = file.read() { return key }
+        return try file.make()
+      }
+    }
+    let key = try result.get()
+    knownKey = key
+    return key
+  }
+
+  /// nil: there is none, so no seal of an earlier run can be opened.
+  func knownSealKey() throws(JournalError) -> [UInt8]? {
+    if let knownKey { return knownKey }
+    let file = SealKeyFile(beside: path)
+    knownKey = try write { _, _ throws(SQLiteError) in file.read() }
+    return knownKey
+  }
+
+  /// Deletes the key, unless an unfinished upload or another process may need it. Writes all notes first.
+  func forgetUnusedSealKey() throws(JournalError) {
+    let file = SealKeyFile(beside: path)
+    if !file.exists { return }
+    try write { store, _ throws(SQLiteError) in
+      if try store.owners.others().isEmpty, try !store.uploads.haveSeals() { file.delete() }
+    }
+    knownKey = nil
+  }
+}
+
+extension UploadTable {
+  /// Whether an upload that is not done, and not given up, has a seal in its session.
+  func haveSeals() throws(SQLiteError) -> Bool {
+    let select = try database.statement(
+      """
+      SELECT 1 FROM upload INDEXED BY unfinished
+      WHERE state IN (0, 1, 3) AND state <> 2 AND session LIKE '%"seal":%' LIMIT 1
+      """)
+    return try select.first { $0.int(0) } != nil
+  }
+}

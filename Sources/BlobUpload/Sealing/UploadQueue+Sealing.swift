@@ -1,0 +1,77 @@
+import BlobCrypto
+import BlobHTTP
+import Blobs
+
+// Two plaintexts must never be sealed under one key and the same number of a chunk: their difference would be readable.
+extension UploadQueue {
+  /// What an upload goes on with.
+  struct Continuation {
+    var entry: JournalEntry?
+    /// See `Uploader.upload`.
+    var doubted: [SentRange]?
+  }
+
+  /// Gives a sealed item its key: that of the earlier run, if this is certainly the same version and the journal has the
+  /// key, and otherwise a new one, with which nothing of an earlier run goes on. Does nothing for other items.
+  func withKey(
+    _ item: UploadItem, _ id: Int64, _ earlier: Continuation, _ engine: UploadEngine
+  ) async throws(UploadError) -> Continuation {
+    guard let source = item.source as? SealedUpload else { return earlier }
+    if let entry = earlier.entry, let session = entry.session {
+      if let seal = try await seal(of: session, for: source, item.info) {
+        source.use(seal, for: item.info.validator, boxed: session.seal)
+        if try await isUnchanged(item, earlier) {
+          if earlier.doubted != nil, let now = item.info.validator { journal.recognized(id, now) }
+          return Continuation(entry: entry)
+        }
+      }
+      await giveUp(entry.sessionWithParts ?? session, id, engine)
+      if let now = item.info.validator { journal.recognized(id, now) }
+    }
+    let seal = try await source.sealing.newSeal()
+    var boxed: String?
+    if source.goesOn(item.info) {
+      do { boxed = Base64.encode(seal.boxed(under: try await journal.sealKey())) } catch {
+        throw UploadError(journal: error)
+      }
+    }
+    source.use(seal, for: item.info.validator, boxed: boxed)
+    return Continuation()
+  }
+
+  /// Deletes what the server has of an earlier upload. A file that is whole there stays, and the server refuses another one
+  /// of its name.
+  private func giveUp(_ session: UploadSession, _ id: Int64, _ engine: UploadEngine) async {
+    let ledger = JournalLedger(journal, id, seal: nil)
+    if await uploader.hasWhole(session) { ledger.restarted() } else { await engine.discard(session, ledger) }
+  }
+
+  /// The seal of an earlier run; nil: the journal does not have it, or it is for another passphrase.
+  private func seal(
+    of session: UploadSession, for source: SealedUpload, _ info: BlobInfo
+  ) async throws(UploadError) -> FileSeal? {
+    guard source.goesOn(info), let boxed = session.seal.flatMap({ Base64.decode($0) }) else { return nil }
+    let key: [UInt8]?
+    do { key = try await journal.knownSealKey() } catch { throw UploadError(journal: error) }
+    guard let key, let seal = FileSeal(unboxing: boxed, under: key), await source.sealing.isFor(seal) else {
+      return nil
+    }
+    return seal
+  }
+
+  /// Whether the source certainly has every byte that earlier runs have sealed and sent. If only where it is kept has
+  /// changed, all of these are compared, also those that the server does not have.
+  private func isUnchanged(_ item: UploadItem, _ earlier: Continuation) async throws(UploadError) -> Bool {
+    guard let sent = earlier.doubted else { return true }
+    guard earlier.entry?.sentLimit != nil, let end = sent.map(\.end).max() else { return false }
+    do {
+      return try await readingSource { [item] cancel, noteRead throws(BlobError) in
+        try sent.match(item.source, item.info, upTo: end, cancel, noteRead)
+      }
+    } catch {
+      // The version has changed once more. The upload finds that out by itself.
+      if (error.cause as? BlobError)?.code == .changed { return false }
+      throw error
+    }
+  }
+}

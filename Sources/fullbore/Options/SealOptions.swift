@@ -1,0 +1,110 @@
+import BlobCrypto
+import BlobUpload
+import Blobs
+
+/// For whom the files of a push are sealed before they leave.
+struct SealOptions: Sendable, Hashable {
+  /// nil: files are sent as they are.
+  let sealing: Sealing?
+  private let passphraseFile: BytePath?
+
+  init() { (sealing, passphraseFile) = (nil, nil) }
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    var recipients: [SealRecipient] = []
+    for text in arguments.all("seal") { recipients.append(try Self.recipient(text.description, "--seal")) }
+    for file in arguments.all("seal-recipients-file") {
+      let option = "--seal-recipients-file"
+      let lines = try SecretFile.lines(of: file, for: option).filter { !$0.hasPrefix("#") }
+      if lines.isEmpty { throw UsageError("\(option): \(shown(file)): no recipient is in it") }
+      for line in lines { recipients.append(try Self.recipient(line, "\(option): \(shown(file))")) }
+    }
+    passphraseFile = arguments.value("seal-passphrase-file")?.absolute()
+    if let passphraseFile {
+      let option = "--seal-passphrase-file"
+      if !recipients.isEmpty {
+        throw UsageError("\(option) and keys: a file with a passphrase has no other recipients")
+      }
+      recipients = [try Self.passphrase(in: passphraseFile, option)]
+    }
+    sealing = recipients.isEmpty ? nil : try Self.sealing(recipients)
+  }
+
+  /// A key that is given twice counts once.
+  private static func sealing(_ recipients: [SealRecipient]) throws(UsageError) -> Sealing {
+    var seen: Set<SealRecipient> = []
+    do {
+      return try Sealing(for: recipients.filter { seen.insert($0).inserted })
+    } catch {
+      throw UsageError("--seal: \(error.message)")
+    }
+  }
+
+  private static func recipient(_ text: String, _ option: String) throws(UsageError) -> SealRecipient {
+    // What is given may be a private key by mistake, so the message does not repeat it.
+    do { return try SealRecipient(text) } catch { throw UsageError("\(option): \(error.message)") }
+  }
+
+  /// The first line of a file.
+  private static func passphrase(in file: BytePath, _ option: String) throws(UsageError) -> SealRecipient {
+    let lines = try SecretFile.text(of: file, for: option).split(
+      omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    do { return try .passphrase(String(lines.first ?? "")) } catch {
+      throw UsageError("\(option): \(shown(file)): \(error.message)")
+    }
+  }
+
+  /// What the journal keeps: public keys, and where a passphrase is found.
+  var journaled: JournalSeal? {
+    guard let sealing else { return nil }
+    let keys = sealing.recipients.filter { !$0.isPassphrase }.map(\.description)
+    return JournalSeal(recipients: keys, passphraseFile: passphraseFile?.description)
+  }
+
+  /// For whom an earlier push has sealed its files, with the passphrase read again.
+  static func sealing(_ kept: JournalSeal?) throws(UploadError) -> Sealing? {
+    guard let kept else { return nil }
+    do throws(UsageError) {
+      var recipients: [SealRecipient] = []
+      for text in kept.recipients { recipients.append(try recipient(text, "the journal")) }
+      if let file = kept.passphraseFile {
+        recipients.append(try passphrase(in: BytePath(file), "--seal-passphrase-file"))
+      }
+      return try sealing(recipients)
+    } catch {
+      throw UploadError(.giveUp, .file, error.message)
+    }
+  }
+
+  /// A sealed file's name ends in .age, and the name in a URL with a query, such as a signature, cannot be changed.
+  func check(_ destination: Destination) throws(UsageError) {
+    guard sealing != nil, !destination.isFolder, destination.endpoint.query != nil,
+      !destination.endpoint.lastComponent.suffix(Sealing.ending.bytes.count).elementsEqual(Sealing.ending.bytes)
+    else { return }
+    throw UsageError(
+      "--seal: the name of a sealed file ends in .age, and that in the destination, which has a query, does not")
+  }
+
+  static let declared: [OptionDeclaration] =
+    [
+      .value(
+        "seal", "RECIPIENT", isRepeatable: true,
+        "encrypt for age1… or ssh-ed25519 …, so that only 'age -d' reads it; repeatable")
+    ]
+    + [
+      .value(
+        "seal-recipients-file", "FILE", isRepeatable: true,
+        "the same for each line of a file; # begins a comment; repeatable"),
+      .value(
+        "seal-passphrase-file", "FILE", "encrypt with the passphrase in a file; a second and 256M for each file sent"),
+    ].inGroup(.sealing)
+}
+
+extension Sealing {
+  /// The name of a sealed file at the destination ends in `.age`. One that ends so already is kept if the user has chosen it
+  /// for the file.
+  static func name(_ arrival: BytePath, isChosen: Bool) -> BytePath {
+    if isChosen, arrival.bytes.suffix(ending.bytes.count).elementsEqual(ending.bytes) { return arrival }
+    return BytePath(arrival.bytes + ending.bytes)
+  }
+}
