@@ -38,6 +38,12 @@ extension PushOptions {
     NAME:folder/ is that folder at a place of 'fullbore places', with its URL, its credentials and its options. What is
     given here wins over those, and any credentials given here over all of its own. The folder is written as it is called,
     without %20 and the like.
+    With --also, everything goes to each destination at once. One that is away, slow or refuses stops no other one: what is
+    missing there is sent when the push is run again. Credentials, certificates, --proxy, and the options of S3 and of
+    forms are for the last operand only: an --also has those of its place, or of a netrc file that names its host. The other
+    options are for all; --jobs is for each, and --bwlimit for all together. A file is read by each destination; a URL or
+    BLOB is read once where all keep up, and again by one that falls behind, and standard input goes at the pace of the
+    slowest one. The exit status is that of the worst: 130 before 3, 2 and 1.
     A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
     change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
     still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a

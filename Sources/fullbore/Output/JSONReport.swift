@@ -12,20 +12,37 @@ final class JSONReport: PushReport {
   private let output: Console
   private let options: OutputOptions
   private let ticker: Ticker
+  /// The URL of the only destination that this report is for; nil: it is for all.
+  private let destination: String?
 
-  init(_ output: Console, _ counters: PushCounters, _ options: OutputOptions) {
+  init(
+    _ output: Console, _ counters: PushCounters, _ options: OutputOptions, of destinations: [ReportedDestination] = []
+  ) {
     self.output = output
     self.options = options
+    destination = nil
     let began = ContinuousClock.now
+    let totals = destinations.isEmpty ? [(url: nil, counters: counters)] : destinations.map { ($0.url, $0.counters) }
     // A watch may be idle for days; idle progress is reported only once.
-    let wasIdle = Atomic(false)
+    let wereIdle = Mutex(totals.map { _ in false })
     ticker = Ticker {
-      let isIdle = counters.isIdle
-      if !wasIdle.exchange(isIdle, ordering: .relaxed) || !isIdle {
-        output.write(timed(Self.progress(counters, began.duration(to: .now))) + "\n")
+      for (index, (url, counters)) in totals.enumerated() {
+        let isIdle = counters.isIdle
+        let wasIdle = wereIdle.withLock { were in
+          defer { were[index] = isIdle }
+          return were[index]
+        }
+        if wasIdle && isIdle { continue }
+        output.write(timed(Self.progress(counters, began.duration(to: .now)), at: url) + "\n")
       }
       output.flush()
     }
+  }
+
+  /// For what concerns one destination.
+  init(of destination: ReportedDestination, in whole: JSONReport) {
+    (output, options, ticker) = (whole.output, whole.options, whole.ticker)
+    self.destination = destination.url
   }
 
   func began(at endpoint: String, speaking protocolName: String) {
@@ -128,12 +145,33 @@ final class JSONReport: PushReport {
     line.add("interrupted", summary.isInterrupted)
     line.add("dry_run", summary.isDryRun)
     line.add("exit_status", summary.exit.rawValue)
+    if !summary.parts.isEmpty {
+      line.add("destinations", objects: summary.parts.map { Self.sums(of: $0.summary, at: $0.url) })
+    }
     if let error = summary.error { line.add("error", error) }
     write(line)
     output.flush()
   }
 
-  private func write(_ line: JSONLine) { output.write(timed(line) + "\n") }
+  /// One of several destinations in the summary.
+  private static func sums(of summary: PushSummary, at url: String) -> JSONLine {
+    var line = JSONLine()
+    line.add("destination", url)
+    line.add("files_sent", summary.filesSent)
+    line.add("bytes_sent", summary.bytesSent)
+    line.add("bytes_acknowledged", summary.bytesAcknowledged)
+    line.add("done_before", summary.filesDoneBefore)
+    line.add("already_there", summary.filesAlreadyThere)
+    line.add("failed", summary.filesFailed)
+    line.add("skipped", summary.filesSkipped)
+    line.add("renamed", summary.filesRenamed)
+    line.add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
+    line.add("exit_status", summary.exit.rawValue)
+    if let error = summary.error { line.add("error", error) }
+    return line
+  }
+
+  private func write(_ line: JSONLine) { output.write(timed(line, at: destination) + "\n") }
 
   private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> JSONLine {
     var line = JSONLine("progress")
@@ -149,9 +187,10 @@ final class JSONReport: PushReport {
   }
 }
 
-/// The text of an event, with the time.
-private func timed(_ line: JSONLine) -> String {
+/// The text of an event, with the time. `destination`: which one of several it concerns.
+private func timed(_ line: JSONLine, at destination: String? = nil) -> String {
   var line = line
+  if let destination { line.add("destination", destination) }
   var now = timespec()
   clock_gettime(CLOCK_REALTIME, &now)
   line.add("time", seconds: .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec))

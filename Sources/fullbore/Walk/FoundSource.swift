@@ -18,11 +18,19 @@ struct FoundSource: Sendable {
   let identity: BytePath
   /// The path below the destination. A NUL in it stands for the counter of the layout.
   let arrival: BytePath
+  /// The paths below further destinations of the same push; empty: there are none.
+  let others: [BytePath]
 
-  init(_ place: Place, _ identity: BytePath, as arrival: BytePath) {
+  init(_ place: Place, _ identity: BytePath, as arrival: BytePath, others: [BytePath] = []) {
     self.place = place
     self.identity = identity
     self.arrival = arrival
+    self.others = others
+  }
+
+  /// The source for one destination of the push.
+  func at(_ destination: Int) -> FoundSource {
+    FoundSource(place, identity, as: destination == 0 ? arrival : others[destination - 1])
   }
 
   init(_ item: TreeItem) { self.init(.file(item.stamp), item.path, as: item.relative) }
