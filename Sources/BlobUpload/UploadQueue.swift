@@ -92,8 +92,9 @@ public struct UploadQueue: Sendable {
         func goesOn() -> Bool { fatal.error == nil && !Task.isCancelled }
         var others = OthersItems(self)
         do throws(UploadError) {
+          let knowsNumbers = try await knowsNumbers()
           while let items = try await feed(), goesOn() {
-            await hand(on: others.setAside(try await claimFound(items)))
+            await hand(on: others.setAside(try await claimFound(items, knowsNumbers: knowsNumbers)))
             while others.areMany, goesOn() { await hand(on: try await others.freed()) }
           }
           while !others.isEmpty, goesOn() { await hand(on: try await others.freed()) }

@@ -122,7 +122,7 @@ actor PushWalk: SourceWalk {
         case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
         case .url: counters.found(length: nil)
         }
-        var numbered = UploadQueue.NumberedName(found.arrival)
+        var numbered = found.name
         var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
         if options.namesMayMeet {
           while options.onConflict == .rename, let other = owners[name],
@@ -217,7 +217,7 @@ actor PushWalk: SourceWalk {
     case .rendered(let rendition):
       counters.found(length: nil)
       if options.edits != .both {
-        leaveOut(item.path, "its edit is rendered as \(UploadQueue.NumberedName(rendition.arrival).path.name)")
+        leaveOut(item.path, "its edit is rendered as \(rendition.name.path.name)")
         return [rendition]
       }
       counters.found(length: item.stamp.size)

@@ -186,7 +186,7 @@ extension WatchFeed {
 extension WatchFeed {
   private func takeRested() -> [TreeItem] {
     var items: [TreeItem] = []
-    for (path, file) in settling.due(at: .now) where items.count < PushWalk.batch {
+    for (path, file) in settling.due(at: .now, options.push.tree) where items.count < PushWalk.batch {
       var status = stat()
       let isThere = path.status(&status) == 0
       guard isThere, status.st_mode & S_IFMT == S_IFREG else {
