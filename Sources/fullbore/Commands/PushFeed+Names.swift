@@ -23,11 +23,11 @@ extension PushFeed {
             continue
           }
           if run.onConflict == .skip {
-            refused(item, UploadError(.giveUp, .file, clash.message, status: 409))
+            refused(item, clash.error(isSkipped: true))
             continue
           }
           clashes.append((item, clash.message))
-          refused(item, UploadError(.giveUp, .file, clash.message))
+          refused(item, clash.error())
           continue
         }
         names.give(name, to: item.identity)

@@ -142,8 +142,8 @@ actor PushWalk: SourceWalk {
             counters.withdrawn(length: length)
             counters.notFound()
             report.failed(
-              PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message,
-              UploadError(.giveUp, .file, clash.message))
+              PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message, clash.error(),
+              advice: clash.advice)
             continue
           }
           owners[name] = found.identity
