@@ -227,9 +227,7 @@ struct PushFeed: Sendable {
   private func item(
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
-    let name =
-      run.isResume
-      ? UploadQueue.NumberedName(found.arrival, of: found.identity.name) : UploadQueue.NumberedName(found.arrival)
+    let name = found.name
     var target = run.destination.target(
       name.path, length: info.length, contentType: contentType ?? ContentType.of(name.path), overwrite: overwrites)
     if !omitsTimes { target.modified = info.modified }

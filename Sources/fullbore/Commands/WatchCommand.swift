@@ -28,21 +28,24 @@ struct WatchCommand: Command {
     let counters = PushCounters()
     let report = pushReport(push.output, counters)
     let began = ContinuousClock.now
-    var ended: UploadError?
+    var (ended, end): (UploadError?, WatchEnd?) = (nil, nil)
     if push.isDryRun {
       await PushWalk(push, report, counters, isWatch: true).list()
     } else {
-      ended = await interruptible { await watch(report, counters) }
+      let (error, left) = await interruptible { await watch(report, counters) }
+      (ended, end) = (error, left)
     }
     let status = ExitStatus(ended, counters)
-    report.summary(
-      counters.summary(elapsed: began.duration(to: .now), exit: status, ended: ended, isDryRun: push.isDryRun))
+    var summary = counters.summary(
+      elapsed: began.duration(to: .now), exit: status, ended: ended, isDryRun: push.isDryRun)
+    summary.watch = end
+    report.summary(summary)
     return status
   }
 
   /// Runs again and again as long as the destination may only be temporarily away. Returns the error that ended the
-  /// watch.
-  private func watch(_ report: any PushReport, _ counters: PushCounters) async -> UploadError {
+  /// watch, and what is left.
+  private func watch(_ report: any PushReport, _ counters: PushCounters) async -> (UploadError, WatchEnd) {
     for notice in options.push.notices { report.notice(notice) }
     do throws(UploadError) {
       let journal = try await openJournal(options.push.journal, report.notice)
@@ -54,7 +57,9 @@ struct WatchCommand: Command {
       outage.start()
       defer { outage.stop() }
       let names = options.push.namesMayMeet ? ClaimedNames() : nil
-      let arrived = options.command?.queue(atMost: 10_000, notice: { report.notice($0) }) { (file: ArrivedFile) in
+      let arrived = options.command?.queue(
+        atMost: 10_000, output: report.programOutput, notice: { report.notice($0) }
+      ) { (file: ArrivedFile) in
         if file.isUnchanged { return file.path }
         report.notice(
           "\(file.title) is another version than the one that was sent, or gone: --on-done does not get it now")
@@ -65,32 +70,44 @@ struct WatchCommand: Command {
       // Files this process has sent: if the server has accepted some, later rejections may be temporary.
       var known = 0
       while true {
-        let error = await send(feed, journal, listing, names, outage, arrived, report, counters)
+        let (error, hasAnswered) = await send(feed, journal, listing, names, outage, arrived, report, counters)
         let sent = counters.filesSent.load(ordering: .relaxed)
         if sent > known { absence = Absence(report) }
         known = sent
         let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
+        let isAway = error.side == .destination || !hasAnswered
         guard mayPass, !Task.isCancelled, await absence.passes(error, outage) else {
           await arrived?.finish(within: .seconds(10))
           try await listing.end(after: error, in: journal)
           report.tell(error)
           await journal.close()
-          return Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error
+          return (
+            Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error,
+            isAway ? .away : left(counters, feed)
+          )
         }
         await feed.restart()
       }
     } catch {
       report.tell(error)
-      return error
+      return (error, .unlisted)
     }
   }
 
-  /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
+  private func left(_ counters: PushCounters, _ feed: WatchFeed) -> WatchEnd {
+    if !counters.isListed.load(ordering: .relaxed) { return .unlisted }
+    let count = counters.filesOpen + feed.inbox.settling.load(ordering: .relaxed)
+    return count > 0 ? .left(count) : .nothingLeft
+  }
+
+  /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again. Also returns whether the
+  /// destination has answered.
   private func send(
     _ feed: WatchFeed, _ journal: Journal, _ listing: BegunListing, _ names: ClaimedNames?, _ outage: OutageMonitor,
     _ arrived: FileQueue<ArrivedFile>?, _ report: any PushReport, _ counters: PushCounters
-  ) async -> UploadError {
+  ) async -> (UploadError, hasAnswered: Bool) {
     let push = options.push
+    var hasAnswered = false
     do throws(UploadError) {
       let transport = SocketTransport(try push.connection.transportOptions(at: push.pace))
       outage.discovering()
@@ -98,6 +115,7 @@ struct WatchCommand: Command {
         push.destination, push.connection, checksum: push.checksum, form: push.form,
         overwrites: push.overwrites, checks: push.checks, telling: outage, over: transport)
       outage.answered()
+      hasAnswered = true
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
       run.replacesGrown = true
@@ -116,9 +134,9 @@ struct WatchCommand: Command {
           guard case let found?? = found else { return nil }
           return await items.items(found.map { FoundSource($0) })
         }, observer, renaming: items)
-      return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
+      return (ended ?? UploadError(.giveUp, .cancelled, "interrupted"), hasAnswered)
     } catch {
-      return error
+      return (error, hasAnswered)
     }
   }
 }

@@ -52,9 +52,9 @@ final class JSONReport: PushReport {
     write(line)
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
     var line = JSONLine("failed", file)
-    line.add("message", message)
+    line.add("message", advised(message, advice))
     line.add("kind", error?.kind ?? "busy")
     if let status = error?.status { line.add("status", status) }
     write(line)

@@ -9,6 +9,7 @@ final class LineReport: PushReport {
   private let errors: Console
   private let options: OutputOptions
   private let ticker: Ticker
+  private let advice = GivenAdvice()
 
   /// - `interval`: the time after which the totals are written again.
   init(
@@ -46,8 +47,8 @@ final class LineReport: PushReport {
     if !options.isQuiet, let line = finishedLine(file, how, options) { output.write(line + "\n") }
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
-    errors.write("fullbore: \(shown(file.relative)): \(shown(message))\n")
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
+    errors.write("fullbore: \(shown(file.relative)): \(shown(self.advice.text(message, advice)))\n")
   }
 
   func failed(_ path: BytePath, _ message: String) {

@@ -11,9 +11,9 @@ protocol PushReport: Sendable {
   func started(_ file: PushedFile)
   /// The file is at the destination: it was sent now, or was there before.
   func finished(_ file: PushedFile, how: Finish)
-  /// The file is not at the destination. `message` gives the reason and advice, without the file's name. `error`: nil if
-  /// another process is sending the file.
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?)
+  /// The file is not at the destination. `message` gives the reason, without the file's name. `error`: nil if another process
+  /// is sending the file. `advice`: what to do; a person is told the same advice only once.
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?)
   /// A path that could not become a file to push: it is unreadable, or of a kind that cannot be sent.
   func failed(_ path: BytePath, _ message: String)
   /// The file was in progress when everything was stopped. It is neither finished nor failed.
@@ -27,6 +27,8 @@ protocol PushReport: Sendable {
   /// once in `outageInterval`.
   func outage(_ outage: Outage)
   var outageInterval: Duration { get }
+  /// Writes a line that a program has printed which this one runs. nil: it may write to standard error by itself.
+  var programOutput: (@Sendable (String) -> Void)? { get }
   /// Why the push has ended early or has failed as a whole. Always shown. `error`: nil if no request has failed.
   func ended(_ text: String, _ error: UploadError?)
   /// The last call: all output is written and flushed when it returns.
@@ -37,6 +39,8 @@ extension PushReport {
   func ended(_ text: String) { ended(text, nil) }
 
   var outageInterval: Duration { .seconds(20) }
+
+  var programOutput: (@Sendable (String) -> Void)? { nil }
 
   func chosen(_ path: BytePath, _ what: String, length: Int64?) { Console.output.write("\(shown(path))  \(what)\n") }
 
@@ -226,6 +230,8 @@ struct PushSummary: Sendable, Hashable {
   var error: String?
   var isInterrupted = false
   var isDryRun = false
+  /// How a watch has ended; nil: it is none.
+  var watch: WatchEnd?
 
   /// Files that were found but neither finished nor failed.
   var filesNotTried: Int { max(0, filesFound - filesSent - filesDoneBefore - filesAlreadyThere - filesFailed) }
@@ -244,10 +250,14 @@ struct PushSummary: Sendable, Hashable {
         "\(Quantity.plural(max(0, filesFound - filesFailed), "file")), \(Quantity.text(bytes: bytesFound)): nothing was "
         + "sent; neither the journal nor the server was asked what of it is there already\(failed)\(hidden)"
     }
-    var parts = [
-      "\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent)) in \(Quantity.text(elapsed))"
-    ]
-    if bytesSent > 0 { parts[0] += " (\(Quantity.text(bytesPerSecond: bytesPerSecond)))" }
+    var parts = ["\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent))"]
+    if watch != nil {
+      // Most of the time a watch waits for files, so that its rate would say nothing.
+      parts[0] = "watched for \(Quantity.text(elapsed)): \(parts[0])"
+    } else {
+      parts[0] += " in \(Quantity.text(elapsed))"
+      if bytesSent > 0 { parts[0] += " (\(Quantity.text(bytesPerSecond: bytesPerSecond)))" }
+    }
     let notAsked = filesDoneBefore - filesComparedByLength - filesComparedByDigest - filesReadBack
     for (count, how) in [
       (notAsked, StoredEvidence.journal.text), (filesComparedByDigest, StoredEvidence.digest.text),
@@ -262,7 +272,7 @@ struct PushSummary: Sendable, Hashable {
     if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
     if error != nil { parts.append("stopped before its time") }
-    if isInterrupted { parts.append("interrupted: run it again to go on") }
+    if isInterrupted { parts.append(watch?.text ?? "interrupted: run it again to go on") }
     return parts.joined(separator: "; ") + hidden
   }
 }

@@ -11,6 +11,7 @@ final class TerminalReport: PushReport {
   private let options: OutputOptions
   private let style: TerminalStyle
   private let ticker: Ticker
+  private let advice = GivenAdvice()
   /// The outage that the board shows.
   private let current = Mutex<Outage?>(nil)
 
@@ -35,8 +36,9 @@ final class TerminalReport: PushReport {
     board.remove(file, remark: options.isVerbose ? finishedLine(file, how, options) : nil)
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
-    board.remove(file, remark: "\(style.failure("failed")): \(shown(file.relative)): \(shown(message))")
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
+    let text = shown(self.advice.text(message, advice))
+    board.remove(file, remark: "\(style.failure("failed")): \(shown(file.relative)): \(text)")
   }
 
   func failed(_ path: BytePath, _ message: String) {
@@ -50,6 +52,12 @@ final class TerminalReport: PushReport {
   }
 
   func notice(_ text: String) { board.say(shown(text)) }
+
+  /// What a program writes to the same terminal would be drawn into the board.
+  var programOutput: (@Sendable (String) -> Void)? {
+    if !Console.error.isTerminal { return nil }
+    return { [board] line in board.say(shown(line)) }
+  }
 
   /// The line of the outage is drawn over, so that the time until the next attempt counts down.
   var outageInterval: Duration { .milliseconds(500) }

@@ -122,7 +122,7 @@ actor PushWalk: SourceWalk {
         case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
         case .url: counters.found(length: nil)
         }
-        var numbered = UploadQueue.NumberedName(found.arrival)
+        var numbered = found.name
         var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
         if options.namesMayMeet {
           while options.onConflict == .rename, let other = owners[name],
@@ -142,8 +142,8 @@ actor PushWalk: SourceWalk {
             counters.withdrawn(length: length)
             counters.notFound()
             report.failed(
-              PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message,
-              UploadError(.giveUp, .file, clash.message))
+              PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message, clash.error(),
+              advice: clash.advice)
             continue
           }
           owners[name] = found.identity
@@ -217,7 +217,7 @@ actor PushWalk: SourceWalk {
     case .rendered(let rendition):
       counters.found(length: nil)
       if options.edits != .both {
-        leaveOut(item.path, "its edit is rendered as \(UploadQueue.NumberedName(rendition.arrival).path.name)")
+        leaveOut(item.path, "its edit is rendered as \(rendition.name.path.name)")
         return [rendition]
       }
       counters.found(length: item.stamp.size)

@@ -16,6 +16,7 @@ final class JournalStore {
   let notes: NoteWriter
   let listings: ListingTable
   let metadata: MetadataTable
+  let numbers: NumberTable
   let hosts: HostTable
   let jobs: JobTable
 
@@ -41,7 +42,7 @@ final class JournalStore {
     claims = UploadClaims(uploads, replaced, rows)
     notes = NoteWriter(uploads, replaced, rows)
     listings = ListingTable(database: database, destinations: destinations, owners: owners)
-    metadata = MetadataTable(database: database)
+    (metadata, numbers) = (MetadataTable(database: database), NumberTable(database: database))
     (hosts, jobs) = (HostTable(database: database), JobTable(database: database))
   }
 
