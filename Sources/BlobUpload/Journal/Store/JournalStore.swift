@@ -16,6 +16,7 @@ final class JournalStore {
   let notes: NoteWriter
   let listings: ListingTable
   let metadata: MetadataTable
+  let compared: ComparedTable
   let hosts: HostTable
   let jobs: JobTable
 
@@ -42,6 +43,7 @@ final class JournalStore {
     notes = NoteWriter(uploads, replaced, rows)
     listings = ListingTable(database: database, destinations: destinations, owners: owners)
     metadata = MetadataTable(database: database)
+    compared = ComparedTable(database: database)
     (hosts, jobs) = (HostTable(database: database), JobTable(database: database))
   }
 
