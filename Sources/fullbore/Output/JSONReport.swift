@@ -76,6 +76,12 @@ final class JSONReport: PushReport {
     write(line)
   }
 
+  func removed(_ path: BytePath) {
+    var line = JSONLine("removed")
+    line.add(path: path)
+    write(line)
+  }
+
   func chosen(_ path: BytePath, _ what: String, length: Int64?) {
     var line = JSONLine("chosen")
     line.add(path: path)
