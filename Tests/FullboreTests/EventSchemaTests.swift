@@ -30,6 +30,7 @@ import Testing
     report.failed(file, "refused", UploadError(TransportError(.connect, "PUT: refused")), advice: nil)
     report.failed("/src/gone", "No such file or directory")
     report.leftOut("/src/pipe", reason: "a pipe")
+    report.removed("/src/a.jpg")
     report.chosen("b", "a pipe", length: nil)
     report.chosen("a", "1 KiB", length: 1024)
     report.notice("the link is slow")

@@ -8,11 +8,25 @@ struct PushCommand: Command {
   static let declaration = CommandDeclaration(
     name: "push", synopsis: "push SOURCE... DESTINATION",
     summary: "upload files and folders; resumes by itself when run again",
-    options: PushOptions.declared, examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
+    options: PushOptions.declared
+      + [
+        .flag("delete-after-verify", "delete each file here once its content was proved at the destination")
+      ].inGroup(.choice), examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
 
   let options: PushOptions
+  /// Sources are removed once their content was proved at the destination.
+  let removes: Bool
 
-  init(_ arguments: Arguments) throws(UsageError) { options = try PushOptions(arguments) }
+  init(_ arguments: Arguments) throws(UsageError) {
+    options = try PushOptions(arguments)
+    removes = arguments.flag("delete-after-verify")
+    if removes, !options.hasOnlyFiles {
+      throw UsageError("--delete-after-verify is for files and folders only: leave it out, or the other sources")
+    }
+    if removes, options.edits != nil {
+      throw UsageError("--delete-after-verify and --edits: a version that is not sent as it is would be lost")
+    }
+  }
 
   var outputIsResult: Bool { options.output.isJSON || options.isDryRun }
 
@@ -69,7 +83,9 @@ struct PushCommand: Command {
       if case .failure(let error) = answer { try await listing.end(after: error, in: journal) }
       let reached = try answer.get()
       outage.answered()
-      let run = try await PushRun(options, reached, transport, journal, report, counters, outage)
+      var run = try await PushRun(options, reached, transport, journal, report, counters, outage)
+      // Each file is proved once, before it is removed.
+      if removes { run.verifies = false }
       if options.readsStandardInput, let plan = run.uploader.pipePlan, let most = plan.most {
         // Whole GiB, rounded down.
         let whole = most < 1 << 30 ? most : (most >> 30) << 30
@@ -95,6 +111,14 @@ struct PushCommand: Command {
       if ended == nil {
         try await walk.emptySources.look(
           in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)
+      }
+      if ended == nil, removes {
+        let removal = SourceRemoval(options, run, report)
+        do throws(UploadError) {
+          if try await !removal.run() { counters.isIncomplete.store(true, ordering: .relaxed) }
+        } catch {
+          throw await told(error, journal)
+        }
       }
       await journal.close()
       return ended

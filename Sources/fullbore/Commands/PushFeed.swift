@@ -17,7 +17,7 @@ struct PushFeed: Sendable {
 
   let run: PushRun
   let files: Files
-  /// nil: the protocol carries no metadata.
+  /// nil: the protocol carries no metadata, or nothing is sent.
   let telling: GalleryMetadata?
   let overwrites: Bool
   /// The server is not told when files were last modified.
@@ -36,7 +36,7 @@ struct PushFeed: Sendable {
 
   init(
     _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
-    names: ClaimedNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
+    omitsMetadata: Bool = false, names: ClaimedNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
   ) throws(UploadError) {
     self.run = run
     self.names = names
@@ -51,7 +51,7 @@ struct PushFeed: Sendable {
         PushObserver(report: run.report, counters: run.counters, skips: run.onConflict == .skip)
           .ended(item, nil, .failed(error))
       }
-    telling = run.destination.traits.carriesMetadata ? GalleryMetadata(edits: edits) : nil
+    telling = run.destination.traits.carriesMetadata && !omitsMetadata ? GalleryMetadata(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes

@@ -11,8 +11,8 @@ struct PushRun: Sendable {
   let transport: SocketTransport
   let journal: Journal
   let destinationID: Int64
-  let report: any PushReport
-  let counters: PushCounters
+  var report: any PushReport
+  var counters: PushCounters
   var connection = ConnectionOptions()
   var jobs: Int?
   var partSize: Int64?

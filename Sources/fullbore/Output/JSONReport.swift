@@ -1,7 +1,6 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Platform
 import Synchronization
 
 /// Output for programs: one JSON object per line, as `docs/push-events.schema.json` describes it. `event` is its type; sizes
@@ -22,7 +21,7 @@ final class JSONReport: PushReport {
     ticker = Ticker {
       let isIdle = counters.isIdle
       if !wasIdle.exchange(isIdle, ordering: .relaxed) || !isIdle {
-        output.write(timed(Self.progress(counters, began.duration(to: .now))) + "\n")
+        output.write(Self.progress(counters, began.duration(to: .now)).timed + "\n")
       }
       output.flush()
     }
@@ -74,6 +73,12 @@ final class JSONReport: PushReport {
     var line = JSONLine("left_out")
     line.add(path: path)
     line.add("message", reason)
+    write(line)
+  }
+
+  func removed(_ path: BytePath) {
+    var line = JSONLine("removed")
+    line.add(path: path)
     write(line)
   }
 
@@ -133,7 +138,7 @@ final class JSONReport: PushReport {
     output.flush()
   }
 
-  private func write(_ line: JSONLine) { output.write(timed(line) + "\n") }
+  private func write(_ line: JSONLine) { output.write(line.timed + "\n") }
 
   private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> JSONLine {
     var line = JSONLine("progress")
@@ -149,18 +154,9 @@ final class JSONReport: PushReport {
   }
 }
 
-/// The text of an event, with the time.
-private func timed(_ line: JSONLine) -> String {
-  var line = line
-  var now = timespec()
-  clock_gettime(CLOCK_REALTIME, &now)
-  line.add("time", seconds: .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec))
-  return line.text
-}
-
 extension UploadError {
   /// What the error is about, in a word of the JSON output.
-  fileprivate var kind: String {
+  var kind: String {
     switch side {
     case .source: "source"
     case .destination: (cause as? TransportError).map { "\($0.code)" } ?? "destination"

@@ -19,6 +19,8 @@ protocol PushReport: Sendable {
   /// The file was in progress when everything was stopped. It is neither finished nor failed.
   func dropped(_ file: PushedFile)
   func leftOut(_ path: BytePath, reason: String)
+  /// A source was removed here, since its content was proved at the destination.
+  func removed(_ path: BytePath)
   /// A file that a push without `--dry-run` would send, below its path at the destination. `what`: its size or its source.
   func chosen(_ path: BytePath, _ what: String, length: Int64?)
   /// Information that does not concern a single file. Shown unless `--quiet`.
@@ -41,6 +43,8 @@ extension PushReport {
   var outageInterval: Duration { .seconds(20) }
 
   var programOutput: (@Sendable (String) -> Void)? { nil }
+  /// The number of removed files is said once at the end.
+  func removed(_ path: BytePath) {}
 
   func chosen(_ path: BytePath, _ what: String, length: Int64?) { Console.output.write("\(shown(path))  \(what)\n") }
 

@@ -17,6 +17,7 @@ final class JournalStore {
   let listings: ListingTable
   let metadata: MetadataTable
   let numbers: NumberTable
+  let compared: ComparedTable
   let hosts: HostTable
   let jobs: JobTable
 
@@ -43,6 +44,7 @@ final class JournalStore {
     notes = NoteWriter(uploads, replaced, rows)
     listings = ListingTable(database: database, destinations: destinations, owners: owners)
     (metadata, numbers) = (MetadataTable(database: database), NumberTable(database: database))
+    compared = ComparedTable(database: database)
     (hosts, jobs) = (HostTable(database: database), JobTable(database: database))
   }
 
