@@ -26,12 +26,14 @@ enum Peer: String, Sendable {
   case imagemagick
   case heifConvert = "heif-convert"
   case tmux
+  case fish
+  case zsh
   case cjpeg
 
   /// The path that a test needs to use it; nil if it is not installed.
   var path: String? {
     switch self {
-    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg, .tmux: Tool.find(rawValue)
+    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg, .tmux, .fish, .zsh: Tool.find(rawValue)
     case .imagemagick: Tool.find("convert-im6") ?? Tool.find("convert-im7")
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
     case .moto: Self.executable(".venv/bin/moto_server")
@@ -154,7 +156,7 @@ final class PeerServer: Sendable {
   }
 }
 
-private func freePort() throws -> Int {
+func freePort() throws -> Int {
   try withSocket { socket, address in
     guard bind(socket, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 else {
       throw Command.Failure("no free port: \(String(cString: strerror(errno)))")

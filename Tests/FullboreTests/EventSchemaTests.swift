@@ -31,11 +31,12 @@ import Testing
     for how in [Finish.sent(bytes: 24, resumedFrom: 1000), .doneBefore(.journal), .doneBefore(.bytes), .alreadyThere] {
       report.finished(file, how: how)
     }
-    report.failed(file, "409", UploadError(.giveUp, .file, "PUT: 409", status: 409))
-    report.failed(pipe, "process 7 is sending it", nil)
-    report.failed(file, "refused", UploadError(TransportError(.connect, "PUT: refused")))
+    report.failed(file, "409", UploadError(.giveUp, .file, "PUT: 409", status: 409), advice: "rename it")
+    report.failed(pipe, "process 7 is sending it", nil, advice: nil)
+    report.failed(file, "refused", UploadError(TransportError(.connect, "PUT: refused")), advice: nil)
     report.failed("/src/gone", "No such file or directory")
     report.leftOut("/src/pipe", reason: "a pipe")
+    report.removed("/src/a.jpg")
     report.chosen("b", "a pipe", length: nil)
     report.chosen("a", "1 KiB", length: 1024)
     report.notice("the link is slow")

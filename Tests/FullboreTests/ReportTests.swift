@@ -25,7 +25,8 @@ import Testing
     report.finished(file("b.jpg"), how: .sent(bytes: 24, resumedFrom: 1000))
     report.finished(file("c.jpg"), how: .doneBefore(.journal))
     report.failed(
-      file(odd), "409: other bytes are there; give --overwrite", UploadError(.giveUp, .file, "PUT: 409", status: 409))
+      file(odd), "409: other bytes are there", UploadError(.giveUp, .file, "PUT: 409", status: 409),
+      advice: "Give --overwrite")
     report.failed("/src/gone", "No such file or directory")
     report.leftOut("/src/pipe", reason: "a pipe")
     report.notice("the link is slow")
@@ -53,7 +54,7 @@ import Testing
       ])
     #expect(
       errors == [
-        "fullbore: a\u{FFFD}\\n: 409: other bytes are there; give --overwrite",
+        "fullbore: a\u{FFFD}\\n: 409: other bytes are there. Give --overwrite",
         "fullbore: /src/gone: No such file or directory", "fullbore: the link is slow",
       ])
   }
@@ -217,7 +218,7 @@ import Testing
   @Test func aTerminalIsDrawnOverAndKeepsTheFailures() {
     let (output, _) = lines { output, _ in TerminalReport(output, PushCounters(), OutputOptions(), TerminalStyle()) }
     #expect(
-      output.contains { $0.contains("failed\u{1B}[0m: a\u{FFFD}\\n: 409") && $0.hasSuffix("give --overwrite\u{1B}[K") })
+      output.contains { $0.contains("failed\u{1B}[0m: a\u{FFFD}\\n: 409") && $0.hasSuffix("Give --overwrite\u{1B}[K") })
     #expect(output.contains { $0.hasPrefix("2 files sent") })
     #expect(!output.contains { $0.contains("done before, not asked\u{1B}") && $0.contains("c.jpg") })
   }

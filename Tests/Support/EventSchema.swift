@@ -1,13 +1,14 @@
 import Foundation
 
-/// The published JSON Schema of the events of a push, as far as it uses the language: one object type per event, whose
-/// members have a type or fixed values.
+/// A published JSON Schema of events, as far as it uses the language: one object type per event, whose members have a type
+/// or fixed values.
 public struct EventSchema {
   private let events: [String: [String: Any]]
 
-  public init() throws {
+  /// `command`: whose events; `push` or `check`.
+  public init(of command: String = "push") throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appendingPathComponent("docs/push-events.schema.json")
+      .deletingLastPathComponent().appendingPathComponent("docs/\(command)-events.schema.json")
     let schema = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
     let types = schema?["oneOf"] as? [[String: Any]] ?? []
     events = Dictionary(uniqueKeysWithValues: types.map { ($0["title"] as? String ?? "", $0) })

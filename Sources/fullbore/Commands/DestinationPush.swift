@@ -14,14 +14,16 @@ struct DestinationPush: Sendable {
   private let walk: PushWalk
   private let shared: SharedWalk
   private let opener: SourceOpener
+  /// Sources are removed once their content was proved at the destination.
+  private let removes: Bool
 
   init(
     _ output: DestinationOutput, _ index: Int, over transport: SocketTransport, _ journal: Journal, _ walk: PushWalk,
-    _ shared: SharedWalk, _ opener: SourceOpener
+    _ shared: SharedWalk, _ opener: SourceOpener, removes: Bool
   ) {
     (options, report, counters) = (output.options, output.report, output.counters)
     (self.index, self.transport, self.journal) = (index, transport, journal)
-    (self.walk, self.shared, self.opener) = (walk, shared, opener)
+    (self.walk, self.shared, self.opener, self.removes) = (walk, shared, opener, removes)
   }
 
   /// Returns the error that ended this destination early; nil: none did. The other destinations go on.
@@ -57,7 +59,9 @@ struct DestinationPush: Sendable {
     _ reached: Reached, _ listing: BegunListing, _ outage: OutageMonitor
   ) async throws(UploadError) -> UploadError? {
     if reached.destination.limits.needsLength { opener.needLength() }
-    let run = try await PushRun(options, reached, transport, journal, report, counters, outage)
+    var run = try await PushRun(options, reached, transport, journal, report, counters, outage)
+    // Each file is proved once, before it is removed.
+    if removes { run.verifies = false }
     tellLimitOfPipe(run)
     let feed = PushFeed(
       run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
@@ -80,8 +84,18 @@ struct DestinationPush: Sendable {
     if ended == nil {
       try await walk.emptySources.look(
         in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)
+      if removes { try await remove(run) }
     }
     return ended
+  }
+
+  private func remove(_ run: PushRun) async throws(UploadError) {
+    do throws(UploadError) {
+      let areAllRemoved = try await SourceRemoval(options, run, report).run()
+      if !areAllRemoved { counters.isIncomplete.store(true, ordering: .relaxed) }
+    } catch {
+      throw await told(error, journal)
+    }
   }
 
   private func tellLimitOfPipe(_ run: PushRun) {

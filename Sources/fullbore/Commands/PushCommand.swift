@@ -8,11 +8,30 @@ struct PushCommand: Command {
   static let declaration = CommandDeclaration(
     name: "push", synopsis: "push SOURCE... DESTINATION",
     summary: "upload files and folders; resumes by itself when run again",
-    options: PushOptions.declared, examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
+    options: PushOptions.declared
+      + [
+        .flag("delete-after-verify", "delete each file here once its content was proved at the destination")
+      ].inGroup(.choice), examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
 
   let options: PushOptions
+  /// Sources are removed once their content was proved at the destination.
+  let removes: Bool
 
-  init(_ arguments: Arguments) throws(UsageError) { options = try PushOptions(arguments) }
+  init(_ arguments: Arguments) throws(UsageError) {
+    options = try PushOptions(arguments)
+    removes = arguments.flag("delete-after-verify")
+    if removes, !options.hasOnlyFiles {
+      throw UsageError("--delete-after-verify is for files and folders only: leave it out, or the other sources")
+    }
+    if removes, !options.also.isEmpty {
+      throw UsageError(
+        "--delete-after-verify and --also: run the push with --also first, then with --delete-after-verify for the "
+          + "destination that must have everything")
+    }
+    if removes, options.edits != nil {
+      throw UsageError("--delete-after-verify and --edits: a version that is not sent as it is would be lost")
+    }
+  }
 
   var outputIsResult: Bool { options.output.isJSON || options.isDryRun }
 
@@ -66,7 +85,8 @@ struct PushCommand: Command {
           return nil
         }
         for (index, destination) in output.destinations.enumerated() {
-          let push = DestinationPush(destination, index, over: transports[index], journal, walk, shared, opener)
+          let push = DestinationPush(
+            destination, index, over: transports[index], journal, walk, shared, opener, removes: removes)
           group.addTask { (index, await push.run(waits)) }
         }
         var ended: [UploadError?] = output.destinations.map { _ in nil }

@@ -15,7 +15,7 @@ struct PushFeed: Sendable {
 
   let run: PushRun
   let files: Files
-  /// nil: the protocol carries no metadata.
+  /// nil: the protocol carries no metadata, or nothing is sent.
   let telling: GalleryMetadata?
   let overwrites: Bool
   /// The server is not told when files were last modified.
@@ -32,7 +32,7 @@ struct PushFeed: Sendable {
 
   init(
     _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
-    names: ClaimedNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
+    omitsMetadata: Bool = false, names: ClaimedNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
   ) {
     self.run = run
     self.names = names
@@ -47,7 +47,7 @@ struct PushFeed: Sendable {
         PushObserver(report: run.report, counters: run.counters, skips: run.onConflict == .skip)
           .ended(item, nil, .failed(error))
       }
-    telling = run.destination.traits.carriesMetadata ? GalleryMetadata(edits: edits) : nil
+    telling = run.destination.traits.carriesMetadata && !omitsMetadata ? GalleryMetadata(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes
@@ -120,9 +120,7 @@ struct PushFeed: Sendable {
   private func item(
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
-    let name =
-      run.isResume
-      ? UploadQueue.NumberedName(found.arrival, of: found.identity.name) : UploadQueue.NumberedName(found.arrival)
+    let name = found.name
     var target = run.destination.target(
       name.path, length: info.length, contentType: contentType ?? ContentType.of(name.path), overwrite: overwrites)
     if !omitsTimes { target.modified = info.modified }

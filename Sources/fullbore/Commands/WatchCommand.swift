@@ -24,38 +24,39 @@ struct WatchCommand: Command {
     signal(SIGIO, SIG_IGN)
     let push = options.push
     let output = PushOutput(push)
-    var ended: [UploadError?] = push.all.map { _ in nil }
     if push.isDryRun {
       await PushWalk(push, output.report, output.counters, isWatch: true).list(to: output.destinations)
-    } else {
-      ended = await interruptible { await watch(output) }
+      return output.end(push.all.map { _ in nil }, isDryRun: true)
     }
-    return output.end(ended, isDryRun: push.isDryRun)
+    let ends = await interruptible { await watch(output) }
+    return output.end(ends.map(\.error), of: ends.map(\.left))
   }
 
-  /// Watches for each destination by itself, so that one that is away for days holds up no other one. Returns the errors
-  /// that ended them.
-  private func watch(_ output: PushOutput) async -> [UploadError?] {
+  /// Watches for each destination by itself, so that one that is away for days holds up no other one. Returns for each the
+  /// error that ended it, and what is left.
+  private func watch(_ output: PushOutput) async -> [(error: UploadError?, left: WatchEnd)] {
     do throws(UploadError) {
       let journal = try await openJournal(options.push.journal, output.report.notice)
       let arrived = options.command.map { command in
-        ArrivedFiles(command, destinations: output.destinations.count) { output.report.notice($0) }
+        ArrivedFiles(command, destinations: output.destinations.count, output: output.report.programOutput) {
+          output.report.notice($0)
+        }
       }
-      let ended = await withTaskGroup(of: (index: Int, error: UploadError).self) { group in
+      let ends = await withTaskGroup(of: (index: Int, end: (UploadError, WatchEnd)).self) { group in
         for (index, destination) in output.destinations.enumerated() {
           let watch = DestinationWatch(destination, index, options, journal, arrived)
           group.addTask { (index, await watch.run()) }
         }
-        var ended: [UploadError?] = output.destinations.map { _ in nil }
-        for await end in group { ended[end.index] = end.error }
-        return ended
+        var ends: [(error: UploadError?, left: WatchEnd)] = output.destinations.map { _ in (nil, .unlisted) }
+        for await ended in group { ends[ended.index] = ended.end }
+        return ends
       }
       await arrived?.finish()
       await journal.close()
-      return ended
+      return ends
     } catch {
       output.report.tell(error)
-      return output.destinations.map { _ in error }
+      return output.destinations.map { _ in (error, .unlisted) }
     }
   }
 }

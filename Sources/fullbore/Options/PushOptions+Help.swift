@@ -51,6 +51,11 @@ extension PushOptions {
     which none is kept, is sent again. What the server has already with the same bytes is not sent again. The query of
     DESTINATION, the fields of a form, and the name of the user that --netrc or 'Authorization: Basic' in a --header gives
     belong to the destination: with others a file is sent there too. A bearer token, which is renewed, does not.
+    --delete-after-verify compares all files once more when the push is through, as 'fullbore check' does, and deletes
+    here each one whose content was proved: by a digest that the destination tells, or with --verify by reading back.
+    A size proves nothing: such a file stays, and is named. The files of a photo are deleted together or not at all; a
+    file that has changed meanwhile stays, and so do folders, hidden files and all that was not sent. The exit status
+    is 1 if a file stays. 'fullbore resume' deletes nothing.
     A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
     ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
     A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.

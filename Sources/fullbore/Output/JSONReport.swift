@@ -1,7 +1,6 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Platform
 import Synchronization
 
 /// Output for programs: one JSON object per line, as `docs/push-events.schema.json` describes it. `event` is its type; sizes
@@ -33,7 +32,7 @@ final class JSONReport: PushReport {
           return were[index]
         }
         if wasIdle && isIdle { continue }
-        output.write(timed(Self.progress(counters, began.duration(to: .now)), at: url) + "\n")
+        output.write(Self.progress(counters, began.duration(to: .now)).timed(at: url) + "\n")
       }
       output.flush()
     }
@@ -69,9 +68,9 @@ final class JSONReport: PushReport {
     write(line)
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
     var line = JSONLine("failed", file)
-    line.add("message", message)
+    line.add("message", advised(message, advice))
     line.add("kind", error?.kind ?? "busy")
     if let status = error?.status { line.add("status", status) }
     write(line)
@@ -91,6 +90,12 @@ final class JSONReport: PushReport {
     var line = JSONLine("left_out")
     line.add(path: path)
     line.add("message", reason)
+    write(line)
+  }
+
+  func removed(_ path: BytePath) {
+    var line = JSONLine("removed")
+    line.add(path: path)
     write(line)
   }
 
@@ -171,7 +176,7 @@ final class JSONReport: PushReport {
     return line
   }
 
-  private func write(_ line: JSONLine) { output.write(timed(line, at: destination) + "\n") }
+  private func write(_ line: JSONLine) { output.write(line.timed(at: destination) + "\n") }
 
   private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> JSONLine {
     var line = JSONLine("progress")
@@ -187,19 +192,9 @@ final class JSONReport: PushReport {
   }
 }
 
-/// The text of an event, with the time. `destination`: which one of several it concerns.
-private func timed(_ line: JSONLine, at destination: String? = nil) -> String {
-  var line = line
-  if let destination { line.add("destination", destination) }
-  var now = timespec()
-  clock_gettime(CLOCK_REALTIME, &now)
-  line.add("time", seconds: .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec))
-  return line.text
-}
-
 extension UploadError {
   /// What the error is about, in a word of the JSON output.
-  fileprivate var kind: String {
+  var kind: String {
     switch side {
     case .source: "source"
     case .destination: (cause as? TransportError).map { "\($0.code)" } ?? "destination"

@@ -11,6 +11,7 @@ final class LineReport: PushReport {
   private let ticker: Ticker
   /// What the only destination that this report is for is called; nil: it is for all.
   private let title: String?
+  private let advice = GivenAdvice()
 
   /// - `interval`: the time after which the totals are written again.
   /// - `destinations`: whose totals are written, if there are several.
@@ -59,8 +60,8 @@ final class LineReport: PushReport {
     if !options.isQuiet, let line = finishedLine(file, how, options) { output.write(prefix + line + "\n") }
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
-    errors.write("fullbore: \(prefix)\(shown(file.relative)): \(shown(message))\n")
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
+    errors.write("fullbore: \(prefix)\(shown(file.relative)): \(shown(self.advice.text(message, advice)))\n")
   }
 
   func failed(_ path: BytePath, _ message: String) {

@@ -29,16 +29,21 @@ struct PushOutput: Sendable {
 
   /// Writes the summary, and returns the exit status.
   /// - `ended`: the errors that ended the destinations early.
+  /// - `watches`: what a watch has left at each destination; empty: it is a push.
   /// - `failed`: something failed that concerns no single file.
-  func end(_ ended: [UploadError?], failed: Bool = false, isDryRun: Bool = false) -> ExitStatus {
+  func end(
+    _ ended: [UploadError?], of watches: [WatchEnd] = [], failed: Bool = false, isDryRun: Bool = false
+  ) -> ExitStatus {
     let elapsed = began.duration(to: .now)
-    let each = zip(destinations, ended).map { output, ended in
+    var each = zip(destinations, ended).map { output, ended in
       output.counters.summary(
         elapsed: elapsed, exit: ExitStatus(ended, output.counters), ended: ended, isDryRun: isDryRun)
     }
+    for (index, end) in watches.enumerated() { each[index].watch = end }
     let status = ExitStatus.worst(of: each.map(\.exit) + (failed ? [.failed] : []))
     let error = ended.compactMap(\.self).first { $0.side != .cancelled } ?? ended.compactMap(\.self).first
-    let whole = counters.summary(elapsed: elapsed, exit: status, ended: error, isDryRun: isDryRun)
+    var whole = counters.summary(elapsed: elapsed, exit: status, ended: error, isDryRun: isDryRun)
+    whole.watch = watches.first
     let parts =
       destinations.count == 1
       ? []

@@ -11,14 +11,16 @@ protocol PushReport: Sendable {
   func started(_ file: PushedFile)
   /// The file is at the destination: it was sent now, or was there before.
   func finished(_ file: PushedFile, how: Finish)
-  /// The file is not at the destination. `message` gives the reason and advice, without the file's name. `error`: nil if
-  /// another process is sending the file.
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?)
+  /// The file is not at the destination. `message` gives the reason, without the file's name. `error`: nil if another process
+  /// is sending the file. `advice`: what to do; a person is told the same advice only once.
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?)
   /// A path that could not become a file to push: it is unreadable, or of a kind that cannot be sent.
   func failed(_ path: BytePath, _ message: String)
   /// The file was in progress when everything was stopped. It is neither finished nor failed.
   func dropped(_ file: PushedFile)
   func leftOut(_ path: BytePath, reason: String)
+  /// A source was removed here, since its content was proved at the destination.
+  func removed(_ path: BytePath)
   /// A file that a push without `--dry-run` would send, below its path at the destination. `what`: its size or its source.
   func chosen(_ path: BytePath, _ what: String, length: Int64?)
   /// Information that does not concern a single file. Shown unless `--quiet`.
@@ -27,6 +29,8 @@ protocol PushReport: Sendable {
   /// once in `outageInterval`.
   func outage(_ outage: Outage)
   var outageInterval: Duration { get }
+  /// Writes a line that a program has printed which this one runs. nil: it may write to standard error by itself.
+  var programOutput: (@Sendable (String) -> Void)? { get }
   /// Why the push has ended early or has failed as a whole. Always shown. `error`: nil if no request has failed.
   func ended(_ text: String, _ error: UploadError?)
   /// The last call: all output is written and flushed when it returns.
@@ -37,6 +41,10 @@ extension PushReport {
   func ended(_ text: String) { ended(text, nil) }
 
   var outageInterval: Duration { .seconds(20) }
+
+  var programOutput: (@Sendable (String) -> Void)? { nil }
+  /// The number of removed files is said once at the end.
+  func removed(_ path: BytePath) {}
 
   func chosen(_ path: BytePath, _ what: String, length: Int64?) { Console.output.write("\(shown(path))  \(what)\n") }
 

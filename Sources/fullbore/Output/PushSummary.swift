@@ -32,6 +32,8 @@ struct PushSummary: Sendable, Hashable {
   var error: String?
   var isInterrupted = false
   var isDryRun = false
+  /// How a watch has ended; nil: it is none.
+  var watch: WatchEnd?
 
   /// One of several destinations, with its own summary.
   struct Part: Sendable, Hashable {
@@ -87,10 +89,14 @@ struct PushSummary: Sendable, Hashable {
         "\(Quantity.plural(max(0, filesFound - filesFailed), "file")), \(Quantity.text(bytes: bytesFound)): nothing was "
         + "sent; neither the journal nor the server was asked what of it is there already\(failed)\(hidden)"
     }
-    var parts = [
-      "\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent)) in \(Quantity.text(elapsed))"
-    ]
-    if bytesSent > 0 { parts[0] += " (\(Quantity.text(bytesPerSecond: bytesPerSecond)))" }
+    var parts = ["\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent))"]
+    if watch != nil {
+      // Most of the time a watch waits for files, so that its rate would say nothing.
+      parts[0] = "watched for \(Quantity.text(elapsed)): \(parts[0])"
+    } else {
+      parts[0] += " in \(Quantity.text(elapsed))"
+      if bytesSent > 0 { parts[0] += " (\(Quantity.text(bytesPerSecond: bytesPerSecond)))" }
+    }
     let notAsked = filesDoneBefore - filesComparedByLength - filesComparedByDigest - filesReadBack
     for (count, how) in [
       (notAsked, StoredEvidence.journal.text), (filesComparedByDigest, StoredEvidence.digest.text),
@@ -105,7 +111,7 @@ struct PushSummary: Sendable, Hashable {
     if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
     if error != nil { parts.append("stopped before its time") }
-    if isInterrupted { parts.append("interrupted: run it again to go on") }
+    if isInterrupted { parts.append(watch?.text ?? "interrupted: run it again to go on") }
     return parts.joined(separator: "; ") + hidden
   }
 }

@@ -11,6 +11,7 @@ final class TerminalReport: PushReport {
   private let options: OutputOptions
   private let style: TerminalStyle
   private let ticker: Ticker
+  private let advice = GivenAdvice()
   /// The outage that the board shows.
   private let current = Mutex<Outage?>(nil)
   /// What the only destination that this report is for is called; nil: it is for all.
@@ -50,8 +51,9 @@ final class TerminalReport: PushReport {
     board.remove(file, remark: options.isVerbose ? finishedLine(file, how, options).map { prefix + $0 } : nil)
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
-    board.remove(file, remark: "\(style.failure("failed")): \(prefix)\(shown(file.relative)): \(shown(message))")
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
+    let text = shown(self.advice.text(message, advice))
+    board.remove(file, remark: "\(style.failure("failed")): \(prefix)\(shown(file.relative)): \(text)")
   }
 
   func failed(_ path: BytePath, _ message: String) {
@@ -68,6 +70,12 @@ final class TerminalReport: PushReport {
 
   func chosen(_ path: BytePath, _ what: String, length: Int64?) {
     Console.output.write("\(prefix)\(shown(path))  \(what)\n")
+  }
+
+  /// What a program writes to the same terminal would be drawn into the board.
+  var programOutput: (@Sendable (String) -> Void)? {
+    if !Console.error.isTerminal { return nil }
+    return { [board] line in board.say(shown(line)) }
   }
 
   /// The line of the outage is drawn over, so that the time until the next attempt counts down.

@@ -42,7 +42,7 @@ extension PushWalk {
       case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
       case .url: break
       }
-      var numbered = UploadQueue.NumberedName(found.arrival)
+      var numbered = found.name
       var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
       if options.namesMayMeet {
         while options.onConflict == .rename, await clash(of: found, as: name) != nil, numbered.count() {}
@@ -56,8 +56,8 @@ extension PushWalk {
           counters.withdrawn(length: length)
           counters.notFound()
           report.failed(
-            PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message,
-            UploadError(.giveUp, .file, clash.message))
+            PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message, clash.error(),
+            advice: clash.advice)
           return
         }
         owners[name] = found.identity

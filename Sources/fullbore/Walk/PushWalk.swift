@@ -183,7 +183,7 @@ actor PushWalk: SourceWalk {
     case .rendered(let rendition):
       counters.found(length: nil)
       if options.edits != .both {
-        leaveOut(original.identity, "its edit is rendered as \(UploadQueue.NumberedName(rendition.arrival).path.name)")
+        leaveOut(original.identity, "its edit is rendered as \(rendition.name.path.name)")
         return [rendition]
       }
       counters.found(length: size)

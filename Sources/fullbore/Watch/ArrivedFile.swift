@@ -35,10 +35,14 @@ final class ArrivedFiles: Sendable {
   private let queue: FileQueue<ArrivedFile>
   private let notice: @Sendable (String) -> Void
 
-  init(_ command: UploadCommand, destinations: Int, notice: @escaping @Sendable (String) -> Void) {
+  /// - `output`: for what the program prints, as `PushReport.programOutput`.
+  init(
+    _ command: UploadCommand, destinations: Int, output: (@Sendable (String) -> Void)?,
+    notice: @escaping @Sendable (String) -> Void
+  ) {
     self.destinations = destinations
     self.notice = notice
-    queue = command.queue(atMost: Self.most, notice: notice) { (file: ArrivedFile) in
+    queue = command.queue(atMost: Self.most, output: output, notice: notice) { (file: ArrivedFile) in
       if file.isUnchanged { return file.path }
       notice("\(file.title) is another version than the one that was sent, or gone: --on-done does not get it now")
       return nil

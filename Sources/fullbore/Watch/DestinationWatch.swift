@@ -22,8 +22,8 @@ struct DestinationWatch: Sendable {
   }
 
   /// Runs again and again as long as the destination may only be temporarily away. Returns the error that ended the
-  /// watch.
-  func run() async -> UploadError {
+  /// watch, and what is left.
+  func run() async -> (UploadError, WatchEnd) {
     for notice in options.push.notices { report.notice(notice) }
     do throws(UploadError) {
       // `status` lists a watch that ends before it has seen all files, like a push.
@@ -39,29 +39,40 @@ struct DestinationWatch: Sendable {
       // Files this process has sent: if the server has accepted some, later rejections may be temporary.
       var known = 0
       while true {
-        let error = await send(feed, listing, names, outage)
+        let (error, hasAnswered) = await send(feed, listing, names, outage)
         let sent = counters.filesSent.load(ordering: .relaxed)
         if sent > known { absence = Absence(report) }
         known = sent
         let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
+        let isAway = error.side == .destination || !hasAnswered
         guard mayPass, !Task.isCancelled, await absence.passes(error, outage) else {
           try await listing.end(after: error, in: journal)
           report.tell(error)
-          return Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error
+          return (
+            Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error, isAway ? .away : left(feed)
+          )
         }
         await feed.restart()
       }
     } catch {
       report.tell(error)
-      return error
+      return (error, .unlisted)
     }
   }
 
-  /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
+  private func left(_ feed: WatchFeed) -> WatchEnd {
+    if !counters.isListed.load(ordering: .relaxed) { return .unlisted }
+    let count = counters.filesOpen + feed.inbox.settling.load(ordering: .relaxed)
+    return count > 0 ? .left(count) : .nothingLeft
+  }
+
+  /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again. Also returns whether the
+  /// destination has answered.
   private func send(
     _ feed: WatchFeed, _ listing: BegunListing, _ names: ClaimedNames?, _ outage: OutageMonitor
-  ) async -> UploadError {
+  ) async -> (UploadError, hasAnswered: Bool) {
     let push = options.push
+    var hasAnswered = false
     do throws(UploadError) {
       let transport = SocketTransport(try push.connection.transportOptions(at: push.pace, sharing: push.limiter))
       outage.discovering()
@@ -69,6 +80,7 @@ struct DestinationWatch: Sendable {
         push.destination, push.connection, checksum: push.checksum, form: push.form,
         overwrites: push.overwrites, checks: push.checks, telling: outage, over: transport)
       outage.answered()
+      hasAnswered = true
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
       run.replacesGrown = true
@@ -90,9 +102,9 @@ struct DestinationWatch: Sendable {
           guard case let found?? = found else { return nil }
           return await items.items(await opener.open(found.map { FoundSource($0) }))
         }, observer, renaming: items)
-      return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
+      return (ended ?? UploadError(.giveUp, .cancelled, "interrupted"), hasAnswered)
     } catch {
-      return error
+      return (error, hasAnswered)
     }
   }
 }

@@ -49,7 +49,11 @@ final class WatchObserver: UploadObserver {
       again(file, after: Self.busy)
       withdraw(item, progress)
     case .failed(let error) where error.isOfMovingSource:
-      if options.push.output.isVerbose { report.notice("\(error.message): it is sent once it rests") }
+      if error.isOfFileDeletedOnTheWay {
+        report.notice(error.message)
+      } else if options.push.output.isVerbose {
+        report.notice("\(error.message): it is sent once it rests")
+      }
       again(file, after: options.settle)
       withdraw(item, progress)
     // The end of the run reports this error, and the next run offers its files again.
