@@ -48,6 +48,7 @@ enum Router {
     }
     switch call.method {
     case "GET", "HEAD": return try GetRoutes.plan(call, path, isFolder: isFolder)
+    case "QUERY": return try QueryRoutes.plan(call, path, isFolder: isFolder)
     case "PUT" where !call.options.isReadOnly: return try PutRoutes.plan(call, path, isFolder: isFolder)
     case "POST" where !call.options.isReadOnly:
       if let form = try FormRoutes.plan(call, path, isFolder: isFolder) { return form }

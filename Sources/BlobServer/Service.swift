@@ -21,6 +21,10 @@ final class Service: Sendable {
   /// Held while files are read whose checksums a range needs, which may take long: other archives need the other thread.
   let archiveReading = Allowance(1)
   let archiveSums = ArchiveSums()
+  /// Threads that read files for QUERY.
+  private let queriers = Workers(threads: 4)
+  /// Limits the lists of names that are received or answered, in bytes.
+  let queryBytes = Allowance(32 << 20)
   /// Limits what is kept of all forms until their responses have been sent, in bytes.
   let formBytes = Allowance(64 << 20)
   private let tidying = PeriodicTask()
@@ -76,6 +80,7 @@ final class Service: Sendable {
     digestReader.finish()
     listers.finish()
     archivers.finish()
+    queriers.finish()
     workers.finish()
   }
 
@@ -95,6 +100,9 @@ final class Service: Sendable {
 
   /// Like `onWorker`, for an archive, whose files may be many.
   func onArchiver(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(archivers, work) }
+
+  /// Like `onWorker`, for the versions of many files.
+  func onQuerier(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan { on(queriers, work) }
 
   /// Runs `work`, which looks up a name, while the connection is suspended. It does not wait for uploads.
   func besideUploads(_ work: @escaping @Sendable () -> Plan) -> Plan {

@@ -14,13 +14,22 @@ package struct FileGroup: Sendable, Hashable {
 
 /// Gives the files of a group the number of its main file. The other files wait until that has ended, because its name may
 /// turn out to be taken only at the destination.
+///
+/// Memory is limited: only the latest groups are remembered. Feeds give the files of a group together, its main file first;
+/// what they give much later, they look up in the journal.
 package final class GroupNumbers: Sendable {
-  private struct State {
-    /// Numbers over 1.
-    var numbers: [BytePath: Int] = [:]
+  fileprivate struct Group {
+    var number = 1
+    /// No file waits for the main file any more.
+    var hasEnded = false
+  }
+
+  fileprivate struct State {
+    /// The latest groups that have a number over 1 or have ended, the oldest first in `order`, from `next` on.
+    var groups: [BytePath: Group] = [:]
+    var order: [BytePath] = []
+    var next = 0
     var underWay: Set<BytePath> = []
-    /// Hashes of the keys of groups whose main file has ended, as there may be a million of them.
-    var ended: Set<Int> = []
     var waiting: [BytePath: [UploadQueue.Claimed]] = [:]
     /// How many wait for a main file that was not found yet.
     var unseen = 0
@@ -30,6 +39,8 @@ package final class GroupNumbers: Sendable {
   private let numbering: @Sendable (UploadItem, Int) -> UploadItem?
   /// More files do not wait for a main file that may not come.
   private static let mostUnseen = 4096
+  /// Many more groups than the files that are under way or listed have.
+  package static let mostGroups = 8192
 
   /// - `waitsForUnseen`: files may come before their main file, and the feed has an end.
   /// - `numbering`: returns the item under its name with this number; nil: another file has that name.
@@ -39,28 +50,33 @@ package final class GroupNumbers: Sendable {
   }
 
   /// The number of a group; nil: it has none, or it is 1.
-  package func number(of group: FileGroup) -> Int? { state.withLock { $0.numbers[group.key] } }
+  package func number(of group: FileGroup) -> Int? {
+    state.withLock { $0.groups[group.key] }.flatMap { $0.number > 1 ? $0.number : nil }
+  }
 
   /// A number that a file of the group has got. Once the main file has arrived, another file whose name is taken has its
   /// number alone, since the others are found by the name of the main file.
   package func note(_ number: Int, of group: FileGroup) {
     if number < 2 { return }
     state.withLock { state in
-      if !group.isMain, state.ended.contains(group.key.hashValue) { return }
-      state.numbers[group.key] = max(number, state.numbers[group.key] ?? 1)
+      let known = state.groups[group.key] ?? Group()
+      if !group.isMain, known.hasEnded { return }
+      state.remember(group.key, Group(number: max(number, known.number), hasEnded: known.hasEnded))
     }
   }
 
-  /// Whether no file waits for the main file of the group any more.
-  package func hasEnded(_ group: FileGroup) -> Bool { state.withLock { $0.ended.contains(group.key.hashValue) } }
+  /// Whether the main file of the group is under way or has ended, as far as is remembered.
+  package func isKnown(_ group: FileGroup) -> Bool {
+    state.withLock { $0.underWay.contains(group.key) || $0.groups[group.key]?.hasEnded == true }
+  }
 
-  /// The main file of the group arrived with this number in an earlier run.
+  /// The main file of the group arrived with this number in an earlier run, or long ago.
   package func end(_ group: FileGroup, at number: Int) {
-    state.withLock { state in
-      state.numbers[group.key] = number > 1 ? number : nil
-      state.ended.insert(group.key.hashValue)
-    }
+    state.withLock { $0.remember(group.key, Group(number: number, hasEnded: true)) }
   }
+
+  /// How many groups are remembered.
+  package var count: Int { state.withLock { $0.groups.count } }
 
   /// The item under the number of its group; nil: it has that, or cannot get it.
   func numbered(_ item: UploadItem) -> UploadItem? {
@@ -87,7 +103,7 @@ package final class GroupNumbers: Sendable {
     // It has its name already.
     if case .done = work.claim { return false }
     return state.withLock { state in
-      if state.ended.contains(group.key.hashValue) { return false }
+      if state.groups[group.key]?.hasEnded == true { return false }
       if !state.underWay.contains(group.key) {
         guard state.waitsForUnseen, state.unseen < Self.mostUnseen else { return false }
         state.unseen += 1
@@ -102,7 +118,7 @@ package final class GroupNumbers: Sendable {
     guard let group = work.item.group, group.isMain else { return [] }
     return state.withLock { state in
       state.underWay.remove(group.key)
-      state.ended.insert(group.key.hashValue)
+      state.remember(group.key, Group(number: state.groups[group.key]?.number ?? 1, hasEnded: true))
       return state.waiting.removeValue(forKey: group.key) ?? []
     }
   }
@@ -123,5 +139,19 @@ package final class GroupNumbers: Sendable {
       defer { (state.waiting, state.unseen, state.waitsForUnseen) = ([:], 0, false) }
       return state.waiting.values.flatMap(\.self)
     }
+  }
+}
+
+extension GroupNumbers.State {
+  fileprivate mutating func remember(_ key: BytePath, _ group: GroupNumbers.Group) {
+    if groups.updateValue(group, forKey: key) != nil { return }
+    if order.count < GroupNumbers.mostGroups { return order.append(key) }
+    // A group of which files wait or are under way is given another turn. There are fewer of these than places.
+    while underWay.contains(order[next]) || waiting[order[next]] != nil, order[next] != key {
+      next = (next + 1) % order.count
+    }
+    groups[order[next]] = nil
+    order[next] = key
+    next = (next + 1) % order.count
   }
 }

@@ -25,9 +25,11 @@ public struct UploadItem: Sendable {
 
   /// The record that the journal stores before the first byte is sent.
   package func intent(partSize: Int64? = nil) -> JournalIntent {
-    JournalIntent(
+    var intent = JournalIntent(
       source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.path,
       length: info.length, validator: info.validator, contentType: target.contentType, partSize: partSize)
+    intent.numbered = numbered
+    return intent
   }
 }
 

@@ -34,6 +34,18 @@ public protocol UploadProtocol: ProtocolDiscovery {
     as whole: BlobSlice, _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> Bool?
 
+  /// The file that the server has for `target`, as far as it tells; nil: it has none. By default asks with HEAD.
+  /// `location`: from `UploadResult`.
+  func remoteFile(
+    _ target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> RemoteFile?
+
+  /// Calls `take` with the names of the files in a folder, page by page; a folder that does not exist has none. Returns
+  /// false if the server does not list files, as most do not. `folder` ends in a slash.
+  func listFiles(
+    in folder: HTTPURL, _ with: UploadContext, _ take: ([BytePath]) -> Void
+  ) async throws(UploadError) -> Bool
+
   /// The URL from which the bytes of a finished upload can be read. `location`: from `UploadResult`.
   func place(
     of target: UploadTarget, location: String?, _ with: UploadContext
@@ -254,38 +266,4 @@ public struct PartReceipt: Sendable, Codable, Hashable {
     self.held = held
     self.state = state
   }
-}
-
-/// A finished upload.
-public struct UploadResult: Sendable, Codable, Hashable {
-  /// The location that the server reports. With tus and the IETF's protocol this may be the URL of the upload, which the
-  /// server forgets, and not that of the file: `UploadDestination.target` has that one.
-  public var location: String?
-  /// State of the protocol that later questions about the file need, under its own keys.
-  public var state: [String: String]
-  /// The body of the server's response, at most 64 KiB of it.
-  public var reply: [UInt8]
-  /// Bytes of the whole file that the server reports; nil: it reports none. In the result of a finished upload: the
-  /// length of the source, which was compared with that number.
-  public var length: Int64?
-  /// The server already had the same bytes under the name, and has stored nothing.
-  public var wasThere = false
-  /// The server's bytes were found equal to those of the source, by reading them back or by a digest. They may have
-  /// been sent by another upload.
-  public var isCompared: Bool
-
-  /// Creates a result. `length` is what the server reports in bytes; nil: it reports none.
-  public init(
-    location: String? = nil, state: [String: String] = [:], reply: [UInt8] = [], length: Int64? = nil,
-    isCompared: Bool = false
-  ) {
-    self.location = location
-    self.state = state
-    self.length = length
-    self.isCompared = isCompared
-    self.reply = reply.count <= 64 << 10 ? reply : Array(reply.prefix(64 << 10))
-  }
-
-  /// The location as stored in the journal, with the version that the server gave to the stored file as fragment.
-  var journaled: String? { state["version"].map { "\(location ?? "")#\($0)" } ?? location }
 }

@@ -28,6 +28,25 @@ extension UploadQueue {
       self.first = first
     }
 
+    /// The name of which a journal has the path, the counter's offset and the number. nil: the path has no such number.
+    init?(_ path: BytePath, counter: Int?, number: Int) {
+      let digits = Array("\(number)".utf8)
+      var bytes = path.bytes
+      let name = path.name.bytes
+      // Without a counter, the number follows a dash, before the extension.
+      let start = counter ?? bytes.count - name.count + Self.end(name) - digits.count
+      guard 1...Self.most ~= number, start >= 0, start <= bytes.count - digits.count else { return nil }
+      let places = start..<(start + digits.count)
+      guard bytes[places].elementsEqual(digits) else { return nil }
+      if counter != nil {
+        bytes.replaceSubrange(places, with: [UInt8(ascii: "1")])
+      } else {
+        guard number > 1, start > 0, bytes[start - 1] == UInt8(ascii: "-") else { return nil }
+        bytes.removeSubrange((start - 1)..<places.upperBound)
+      }
+      (first, self.counter, self.number) = (BytePath(bytes), counter, number)
+    }
+
     /// The path with a NUL in place of a counter, as it was given.
     package var template: BytePath {
       var template = first
@@ -35,8 +54,13 @@ extension UploadQueue {
       return template
     }
 
-    /// The name of a file that an earlier run has given its number. `name`: that of its source.
+    /// The name of a file that an earlier run has given its number. `name`: that of its source. A sealed file has another
+    /// ending after it.
     package init(_ path: BytePath, of name: BytePath) {
+      let ending = Sealing.ending.bytes
+      let isSealed =
+        path.bytes.suffix(ending.count).elementsEqual(ending) && !name.bytes.suffix(ending.count).elementsEqual(ending)
+      let name = isSealed ? BytePath(name.bytes + ending) : name
       self.init(path)
       let (own, told) = (name.bytes, path.name.bytes)
       let end = counter == nil && Self.end(own) < told.count ? Self.end(own) : 0
@@ -133,12 +157,23 @@ extension UploadQueue {
     return Claimed(item, claimed.claim, work.progress, looks: work.looks, names: work.names)
   }
 
+  /// Whether earlier runs of this journal may have sent files under names with numbers.
+  func knowsNumbers() async throws(UploadError) -> Bool {
+    // The receiver of a form decides on names.
+    if uploader.destination.traits.recipient != nil { return false }
+    if groups != nil { return true }
+    do { return try await journal.destinations().contains { $0.renames == true } } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
   /// Claims items of the feed. A file that an earlier run has sent under a name with a number gets that name, so that it is
-  /// not sent twice.
-  func claimFound(_ items: [UploadItem]) async throws(UploadError) -> [Claimed] {
+  /// not sent twice, also where this run gives no other names. `knowsNumbers`: as that function has returned.
+  func claimFound(_ items: [UploadItem], knowsNumbers: Bool) async throws(UploadError) -> [Claimed] {
     var works = try await claim(items)
-    if groups == nil { return works }
-    let open = works.indices.filter { works[$0].replaceable != nil }
+    if !knowsNumbers { return works }
+    // What replaces other bytes is wanted under its own name.
+    let open = works.indices.filter { works[$0].replaceable != nil && !works[$0].item.target.overwrite }
     if open.isEmpty { return works }
     let destination = uploader.destination
     let known: [[Journal.NumberDone]]
@@ -149,10 +184,8 @@ extension UploadQueue {
     }
     for (index, known) in zip(open, known) {
       let item = works[index].item
-      let intent = item.intent()
-      let same = known.filter { intent.likeness(to: $0.entry.intent) != .different }
-      guard let latest = same.max(by: { $0.entry.updated < $1.entry.updated }),
-        latest.number != item.numbered?.number ?? 1, let again = item.under(latest.number, destination)
+      guard let number = item.number(among: known), number != item.numbered?.number ?? 1,
+        let again = item.under(number, destination)
       else { continue }
       works[index] = await claimed(again, insteadOf: works[index])
     }
@@ -203,6 +236,13 @@ extension UploadItem {
       numbered.path, length: target.length, contentType: target.contentType, overwrite: target.overwrite)
     (item.target.modified, item.target.metadata) = (target.modified, target.metadata)
     return item
+  }
+
+  /// The number under which this version of the item is done, if it is; `known`: what `Journal.numbersDone` has of it.
+  package func number(among known: [Journal.NumberDone]) -> Int? {
+    let intent = intent()
+    return known.filter { intent.likeness(to: $0.entry.intent) != .different }
+      .max { $0.entry.updated < $1.entry.updated }?.number
   }
 
   /// Whether the name has a number because another file has the name without it.

@@ -1,4 +1,5 @@
 import Blobs
+import Platform
 
 extension UploadQueue {
   private static let mostLooks = 3
@@ -51,6 +52,31 @@ extension UploadQueue {
     again.target.length = info.length
     if again.target.modified != nil { again.target.modified = info.modified }
     return again
+  }
+
+  /// Returns the error of a file that was deleted while it was sent, in place of `error`.
+  func explainedBySource(_ error: UploadError, of item: UploadItem) async -> UploadError {
+    guard error.isOfChangedSource, !keepsOpen else { return error }
+    do throws(UploadError) {
+      _ = try await readingSource { cancel, _ throws(BlobError) in try item.source.info(cancel) }
+    } catch let reason {
+      guard reason.isOfGoneFile else { return error }
+      let text = "\(item.identity) was deleted while it was sent; nothing of it is at the destination"
+      return UploadError(
+        .giveUp, .source, text, cause: BlobError(.notFound, text, errno: ENOENT, cause: error.cause))
+    }
+    return error
+  }
+
+  /// Whether the next run goes on with the item, as after an interruption.
+  func staysOpen(_ item: UploadItem, _ failure: UploadError) -> Bool {
+    if keepsOpen {
+      if failure.asksForCredentials || failure.isOfChangedSource { return true }
+    } else if failure.isOfGoneFile {
+      // The file may be put back, as of a card that is plugged in again.
+      return true
+    }
+    return failure.side == .cancelled || failure.mayPass(for: item.source, item.info)
   }
 
   private func info(of item: UploadItem) async -> BlobInfo? {

@@ -92,8 +92,9 @@ public struct UploadQueue: Sendable {
         func goesOn() -> Bool { fatal.error == nil && !Task.isCancelled }
         var others = OthersItems(self)
         do throws(UploadError) {
+          let knowsNumbers = try await knowsNumbers()
           while let items = try await feed(), goesOn() {
-            await hand(on: others.setAside(try await claimFound(items)))
+            await hand(on: others.setAside(try await claimFound(items, knowsNumbers: knowsNumbers)))
             while others.areMany, goesOn() { await hand(on: try await others.freed()) }
           }
           while !others.isEmpty, goesOn() { await hand(on: try await others.freed()) }
@@ -248,16 +249,12 @@ public struct UploadQueue: Sendable {
       recent.add(work, id, result.location, isAlone: isAlone)
       return await sendDoubtful(engine, observer)
     } catch {
-      let error = await explained(await explainedByPlace(error, of: work.item))
+      let error = await explained(await explainedByPlace(await explainedBySource(error, of: work.item), of: work.item))
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
       if let again = await underNextName(work, id, progress, error) { return await handle(again, engine, observer) }
       // A file that cannot be read back was not refused.
       let failure = isStored ? error : judged(error)
-      // The next run goes on, as after an interruption.
-      let isOpen =
-        failure.side == .cancelled || failure.mayPass(for: work.item.source, work.item.info)
-        || keepsOpen && (failure.asksForCredentials || failure.isOfChangedSource)
-      if isOpen {
+      if staysOpen(work.item, failure) {
         release([work])
       } else if await !isLeftOut(id, failure) {
         journal.failed(id, failure.message)

@@ -87,6 +87,15 @@ extension UploadError {
   /// The source has another version than the one that was being sent.
   package var isOfChangedSource: Bool { side == .source && (cause as? BlobError)?.code == .changed }
 
+  /// There is no file of the source's name. As after an interruption, the upload goes on where the file is put back.
+  package var isOfGoneFile: Bool {
+    guard side == .source, let error = cause as? BlobError else { return false }
+    return error.code == .notFound && error.errno != 0
+  }
+
+  /// The file was deleted after its bytes had begun to be sent.
+  package var isOfFileDeletedOnTheWay: Bool { isOfGoneFile && (cause as? BlobError)?.cause != nil }
+
   /// The same as `isOfLostSource` for a source of which it can be proved, by its version, that it still has the same bytes.
   func mayPass(for source: some BlobSource, _ info: BlobInfo) -> Bool {
     isOfLostSource && source.access == .random && info.validator != nil

@@ -16,7 +16,8 @@ enum Fullbore {
 
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
-    PushCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, HistoryCommand.self, AbortCommand.self,
+    PushCommand.self, CheckCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, HistoryCommand.self,
+    AbortCommand.self,
     PlacesCommand.self, ServeCommand.self, ChecksumCommand.self, DoctorCommand.self, ManualCommand.self,
     CompletionsCommand.self,
   ]

@@ -57,6 +57,28 @@ import Testing
     #expect(UploadQueue.NumberedName(name).number(of: path) == number)
   }
 
+  /// What a journal has of a name gives the name back, and damaged numbers give none.
+  @Test(
+    arguments: [
+      ("a/IMG_1-12.JPG", nil, 12), ("a/\0/IMG.JPG", 2, 31), ("a/\0/IMG.JPG", 2, 1), ("IMG-2.CR2.xmp", nil, 2),
+      ("a-3", nil, 3),
+      ("\0", 0, 9_999), (BytePath([0xFF, 0x2D, 0x32, 0x2E, 0xFE]), nil, 2),
+    ] as [(BytePath, Int?, Int)])
+  func aStoredNameIsTheSame(_ path: BytePath, _ counter: Int?, _ number: Int) throws {
+    var made = UploadQueue.NumberedName(path)
+    let isLarge = counter != nil && !made.count(to: number)
+    #expect(!isLarge)
+    let stored = counter == nil ? path : made.path
+    var name = try #require(UploadQueue.NumberedName(stored, counter: counter, number: number))
+    #expect(name.path == stored && name.number == number && name.counter == counter)
+    if counter != nil { #expect(name == made) }
+    let isCounted = name.count()
+    #expect(isCounted == (number < 9_999))
+    for (counter, number) in [(nil, 1), (nil, 7), (-1, 2), (400, 2), (.max, 2), (.min, 2), (0, 0), (0, -1), (0, .max)] {
+      #expect(UploadQueue.NumberedName(path, counter: counter, number: number) == nil, "\(String(describing: counter))")
+    }
+  }
+
   @Test func theNumbersEnd() {
     var (name, count) = (UploadQueue.NumberedName("a"), 1)
     while name.count() { count += 1 }

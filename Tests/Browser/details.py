@@ -1,5 +1,5 @@
 """Codes, names, folders, drops, the keyboard, and limits."""
-import contextlib, shutil, subprocess
+import contextlib, os, shutil, subprocess
 
 from visit import *
 
@@ -55,8 +55,10 @@ def names(browser, folder):
     longest.write_bytes(b"new")
     (folder / "in" / longest.name).write_bytes(b"old")
     (folder / "old").write_bytes(b"old")
-    # Phones call all pictures image.jpg: some of them are equally long.
+    # Phones call all pictures image.jpg: some of them are equally long, and of the same moment.
     images = [picture(folder / f"{i}/image.jpg", (60 + i // 2) * KiB, 10 + i) for i in range(10)]
+    for path in images:
+        os.utime(path, (1_700_000_000, 1_700_000_000))
     with share(folder / "in") as server:
         with Visit(browser, server.port) as visit:
             visit.choose(same, other, folder / "out/large.mov")

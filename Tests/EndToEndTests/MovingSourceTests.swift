@@ -14,7 +14,8 @@ extension EndToEnd {
       /// The text of the message.
       var words: String {
         switch self {
-        case .deleted, .replaced: "was replaced or deleted while it was read"
+        case .deleted: "was deleted while it was sent; nothing of it is at the destination"
+        case .replaced: "was replaced or deleted while it was read"
         case .shrunk: "ended at byte"
         case .grown: "bytes while it was read"
         case .rewritten, .touched: "was written to while it was read"
@@ -59,11 +60,30 @@ extension EndToEnd {
       #expect(push.errors.contains(motion.words), "\(push.errors)")
       #expect(push.errors.split(separator: "\n").count == 1, "\(push.errors)")
       #expect(server.folder.files().count == 5 && server.folder.files()["video.mov"] == nil)
+      if motion == .deleted { try await expectGone(in: scratch) }
 
       let (end, again) = try await fullbore("push", gallery.path + "/", uploadProtocol + server.url, in: scratch)
       #expect(end == .exited(0), "\(again.errors)")
       gallery.expectSame(as: server.folder)
       #expect(server.folder.unfinished() == 0 || motion == .deleted)
+    }
+
+    /// A watch names a file that is deleted while it is sent once, and goes on.
+    @Test(arguments: ["put+", "tus+", "dav+"])
+    func aWatchNamesWhatIsDeletedOnTheWay(_ uploadProtocol: String) async throws {
+      let file = try scratch.file("gallery/video.mov", Self.size)
+      let server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: uploadProtocol + server.url, in: scratch, "--bwlimit", "8M")
+      try await watch.until("a part has arrived") { server.folder.unfinished() > 2 << 20 ? true : nil }
+      try FileManager.default.removeItem(atPath: file)
+      let words = "was deleted while it was sent; nothing of it is at the destination"
+      try await watch.until("it is named") { watch.command.errors.contains(words) ? true : nil }
+      try scratch.file("gallery/IMG_1.jpg", 30_000)
+      try await watch.until("the next one is there") { server.folder.files()["IMG_1.jpg"] != nil ? true : nil }
+      #expect(try await watch.stop() == .exited(130))
+      #expect(watch.command.errors.components(separatedBy: words).count == 2, "\(watch.command.errors)")
+      #expect(server.folder.files().count == 1)
+      try await expectGone(in: scratch)
     }
 
     /// The files change while they wait behind a slow one. They are small enough to be sent in order.
@@ -185,4 +205,11 @@ extension EndToEnd {
       #expect(server.folder.files().keys.sorted() == ["a.jpg", "z.jpg"])
     }
   }
+}
+
+/// Expects that the journal lists an upload like any other whose source is gone, and no failure.
+private func expectGone(in scratch: Scratch) async throws {
+  let (_, status) = try await fullbore("status", in: scratch)
+  #expect(status.output.contains("interrupted: 1 file"), "\(status.output)")
+  #expect(status.output.contains("the source is gone, ") && !status.output.contains("failed"), "\(status.output)")
 }

@@ -26,6 +26,8 @@ enum Peer: String, Sendable {
   case imagemagick
   case heifConvert = "heif-convert"
   case tmux
+  case fish
+  case zsh
   case cjpeg
   case age
   case sshKeygen = "ssh-keygen"
@@ -34,7 +36,7 @@ enum Peer: String, Sendable {
   /// The path that a test needs to use it; nil if it is not installed.
   var path: String? {
     switch self {
-    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg, .tmux, .age, .sshKeygen:
+    case .nginx, .apache, .rclone, .curl, .openssl, .heifConvert, .cjpeg, .tmux, .fish, .zsh, .age, .sshKeygen:
       Tool.find(rawValue)
     case .imagemagick: Tool.find("convert-im6") ?? Tool.find("convert-im7")
     case .resumableUpload: Self.python.flatMap { _ in Self.executable(".venv/bin/resumable-upload") }
@@ -159,7 +161,7 @@ final class PeerServer: Sendable {
   }
 }
 
-private func freePort() throws -> Int {
+func freePort() throws -> Int {
   try withSocket { socket, address in
     guard bind(socket, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 else {
       throw Command.Failure("no free port: \(String(cString: strerror(errno)))")

@@ -94,6 +94,26 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
+    /// What the program of `--on-done` prints stays above the board, and nothing is drawn into it.
+    @Test(.needs(.tmux)) func aProgramPrintsAboveTheBoard() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      for number in 0..<5 { try scratch.file("gallery/\(number).jpg", 10_000) }
+      let program = scratch.path("done.sh")
+      try "#!/bin/sh\necho \"begin ${1##*/}\"\nsleep 0.3\necho \"end ${1##*/}\" >&2\n"
+        .write(toFile: program, atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+      let terminal = try await Terminal(
+        ["watch", "--on-done", program, scratch.path("gallery/"), server.url], width: 100, in: scratch)
+      let lines = try await terminal.lines("the last program has ended") { lines in
+        lines.count { $0.hasPrefix("end ") } == 5
+      }
+      let printed = lines.filter { $0.contains(".jpg") }
+      #expect(printed.allSatisfy { $0.hasPrefix("begin ") || $0.hasPrefix("end ") }, "\(lines)")
+      #expect(printed.allSatisfy { $0.hasSuffix(".jpg") } && printed.count == 10, "\(lines)")
+      #expect(lines.count { $0.contains(" %, ") || $0.contains("5 files") } <= 1, "\(lines)")
+      try await terminal.end()
+    }
+
     @Test(.needs(.tmux)) func anOutageCountsDownOnOneLine() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let terminal = try await Terminal(

@@ -45,6 +45,31 @@ import Testing
     #expect(try FileSource(path).info(Cancellation()).validator == item.stamp.validator)
   }
 
+  /// A folder of more names than are sorted otherwise, and files that are given one by one.
+  @Test func thePictureComesFirstAndTheOtherFilesOfItsPhotoFollow() {
+    var options = TreeOptions()
+    options.keepsPhotosTogether = true
+    let count = FileTree.sortedLimit / 3 + 1
+    for number in 0..<count {
+      for name in ["IMG_\(number).ARW", "IMG_\(number).JPG", "IMG_E\(number).JPG"] {
+        scratch.file(BytePath("dir/\(name)"), [])
+      }
+    }
+    let dir = scratch.path.appending("dir")
+    let names = arrivals(dir.appending("."), options: options).map(\.description)
+    #expect(names.count == 3 * count)
+    var wrong: [String] = []
+    for start in stride(from: 0, to: names.count, by: 3) {
+      let stem = names[start].dropLast(4)
+      let wanted = ["\(stem).JPG", "\(stem).ARW", "IMG_E\(stem.dropFirst(4)).JPG"]
+      if Array(names[start..<start + 3]) != wanted { wrong += names[start..<start + 3] }
+    }
+    #expect(wrong.isEmpty, "\(wrong.prefix(9))")
+    let given = ["IMG_1.ARW", "IMG_2.ARW", "IMG_2.JPG", "IMG_1.JPG"].map { dir.appending($0) }
+    #expect(files(walk(given, options)) == ["IMG_1.JPG", "IMG_1.ARW", "IMG_2.JPG", "IMG_2.ARW"])
+    #expect(files(walk(given)) == ["IMG_1.ARW", "IMG_2.ARW", "IMG_2.JPG", "IMG_1.JPG"])
+  }
+
   @Test func namesThatAreNoTextAndEmptyFilesArrive() {
     let odd = BytePath([0x66, 0xFF, 0xFE])
     scratch.file(BytePath("dir/").appending(odd), [])

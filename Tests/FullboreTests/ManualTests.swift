@@ -11,14 +11,14 @@ import Testing
   @Test func theManualHasEveryOptionOfEveryCommand() {
     let text = ManualPage(commands: Self.commands, version: "1.2.3").text
     for command in Self.commands {
-      #expect(text.contains("\n.Sh \(command.name.uppercased())\n"))
+      #expect(text.contains("\n.Ss \(command.name)\n"))
       for option in command.options { #expect(text.contains("Fl Fl \(option.name)"), "\(command.name)") }
     }
     #expect(text.contains(".It Fl j , Fl Fl jobs Ar \"\\&N\"\n"))
     // A line that begins with a dot is a macro of mdoc.
     let known = [
       ".Ar", ".Bl", ".Cm", ".Dd", ".Dt", ".El", ".Ev", ".Fl", ".It", ".Li", ".Nd", ".Nm", ".Op", ".Os", ".Pa", ".Pp",
-      ".Sh", ".Xr", ".\\\"",
+      ".Sh", ".Ss", ".Xr", ".\\\"",
     ]
     for line in text.split(separator: "\n") where line.hasPrefix(".") || line.hasPrefix("'") {
       #expect(known.contains(String(line.prefix(3))), "\(line)")

@@ -13,7 +13,7 @@ final class Notes: PushReport {
   func outage(_ outage: Outage) { state.withLock { $0.append(outage.text) } }
   func started(_ file: PushedFile) {}
   func finished(_ file: PushedFile, how: Finish) {}
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {}
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {}
   func began(at endpoint: String, speaking protocolName: String) {}
   func failed(_ path: BytePath, _ message: String) { paths.withLock { $0.append(path) } }
   func dropped(_ file: PushedFile) {}

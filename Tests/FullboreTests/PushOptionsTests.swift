@@ -33,6 +33,23 @@ import Testing
     #expect(try ResumeCommand(try Arguments([], ResumeCommand.declaration)).pace == PaceOptions())
   }
 
+  @Test func severalDestinationsShareWhatIsNotForOneServer() throws {
+    let options = try options(
+      "--bwlimit", "20M", "--retries", "3", "--overwrite", "--header", "K: V", "--insecure", "--proxy",
+      "http://proxy:3128", "a", "http://host/", "--also", "https://other/in/", "--also", "http://third:8080/")
+    #expect(options.all.map(\.title) == ["host:80", "other:443", "third:8080"])
+    for other in options.also {
+      #expect(other.limiter != nil && other.limiter === options.limiter)
+      #expect(other.connection.retries == 3 && other.overwrites)
+      #expect(other.connection.headers.isEmpty && !other.connection.isInsecure && other.connection.proxy == nil)
+    }
+    #expect(options.connection.headers.count == 1 && options.connection.isInsecure)
+    #expect(refusal("a", "http://h/x/", "--also", "http://h/X/../x/y/")?.contains("one is in the other") == true)
+    #expect(refusal("a", "http://h/x/", "--also", "http://h/xy/") == nil)
+    #expect(refusal("a", "b", "http://h/", "--also", "http://g/c")?.hasPrefix("--also http://g/c: ") == true)
+    #expect(refusal("-", "http://h/x", "--also", "http://g/")?.contains("needs a name") == true)
+  }
+
   @Test func everyOptionArrives() throws {
     let options = try options(
       "-j", "4", "--parts-at-once=2", "--part-size", "8M", "--bwlimit", "20M", "--verify", "--overwrite", "--check",

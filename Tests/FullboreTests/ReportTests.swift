@@ -25,7 +25,8 @@ import Testing
     report.finished(file("b.jpg"), how: .sent(bytes: 24, resumedFrom: 1000))
     report.finished(file("c.jpg"), how: .doneBefore(.journal))
     report.failed(
-      file(odd), "409: other bytes are there; give --overwrite", UploadError(.giveUp, .file, "PUT: 409", status: 409))
+      file(odd), "409: other bytes are there", UploadError(.giveUp, .file, "PUT: 409", status: 409),
+      advice: "Give --overwrite")
     report.failed("/src/gone", "No such file or directory")
     report.leftOut("/src/pipe", reason: "a pipe")
     report.notice("the link is slow")
@@ -53,9 +54,51 @@ import Testing
       ])
     #expect(
       errors == [
-        "fullbore: a\u{FFFD}\\n: 409: other bytes are there; give --overwrite",
+        "fullbore: a\u{FFFD}\\n: 409: other bytes are there. Give --overwrite",
         "fullbore: /src/gone: No such file or directory", "fullbore: the link is slow",
       ])
+  }
+
+  @Test func linesSayWhichOfSeveralDestinationsTheyAreAbout() {
+    let (output, errors) = (open("output"), open("errors"))
+    let destinations = ["nas", "cloud"].map { ReportedDestination(title: $0, url: $0, counters: PushCounters()) }
+    let counters = PushCounters(of: destinations.map(\.counters))
+    let whole = LineReport(
+      Console(descriptor: output, limit: 1 << 16), errors: Console(descriptor: errors, limit: 0), counters,
+      OutputOptions(), of: destinations)
+    let (nas, cloud) = (LineReport(of: destinations[0], in: whole), LineReport(of: destinations[1], in: whole))
+    nas.finished(file("a.jpg"), how: .sent(bytes: 1024, resumedFrom: 0))
+    cloud.failed(file("a.jpg"), "409", nil)
+    whole.failed("/src/gone", "No such file or directory")
+    for length: Int64 in [1024, 2048] { counters.found(length: length) }
+    destinations[0].counters.finished(file("a.jpg"), how: .alreadyThere)
+    destinations[1].counters.failed(length: 1024)
+    var totals = ProgressFigures.Lines(counters, destinations)
+    #expect(
+      totals.lines(running: [0, 0], at: 0) == [
+        "nas: 1 of 2+ files, 1.00 KiB of 3.00 KiB+", "cloud: 0 of 2+ files, 1.00 KiB of 3.00 KiB+, 1 failed",
+      ])
+    let parts = destinations.map {
+      PushSummary.Part(title: $0.title, url: $0.url, summary: $0.counters.summary(elapsed: .zero))
+    }
+    let sum = counters.summary(elapsed: .zero).adding(parts)
+    #expect(sum.filesFound == 2 && sum.filesAlreadyThere == 1 && sum.filesFailed == 1 && sum.filesNotTried == 2)
+    whole.summary(sum)
+    close(output)
+    close(errors)
+    #expect(
+      String(decoding: scratch.content(of: "output"), as: UTF8.self) == """
+        nas: a.jpg  1.00 KiB
+        nas: 0 files sent, 0 B in 0.00 s; 1 already there
+        cloud: 0 files sent, 0 B in 0.00 s; 1 failed
+
+        """)
+    #expect(
+      String(decoding: scratch.content(of: "errors"), as: UTF8.self)
+        == "fullbore: cloud: a.jpg: 409\nfullbore: /src/gone: No such file or directory\n")
+    var film = file("film.mov", 1 << 20)
+    film.destination = "cloud"
+    #expect(ProgressBoard.line(for: film, width: 80, TerminalStyle()).hasPrefix("  cloud: film.mov "))
   }
 
   /// Files were refused one by one, and the last refusal ends the push. Files that were being sent at that time are not
@@ -175,7 +218,7 @@ import Testing
   @Test func aTerminalIsDrawnOverAndKeepsTheFailures() {
     let (output, _) = lines { output, _ in TerminalReport(output, PushCounters(), OutputOptions(), TerminalStyle()) }
     #expect(
-      output.contains { $0.contains("failed\u{1B}[0m: a\u{FFFD}\\n: 409") && $0.hasSuffix("give --overwrite\u{1B}[K") })
+      output.contains { $0.contains("failed\u{1B}[0m: a\u{FFFD}\\n: 409") && $0.hasSuffix("Give --overwrite\u{1B}[K") })
     #expect(output.contains { $0.hasPrefix("2 files sent") })
     #expect(!output.contains { $0.contains("done before, not asked\u{1B}") && $0.contains("c.jpg") })
   }

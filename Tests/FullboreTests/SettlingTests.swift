@@ -25,6 +25,21 @@ import Testing
     #expect(settling.isEmpty && settling.next == nil)
   }
 
+  /// The other files of a photo get the number of its picture, so that comes first.
+  @Test func ofFilesThatAreDueThePictureComesFirst() {
+    var settling = Settling(rest: .seconds(2))
+    let names = (0..<50).flatMap { number in ["AAE", "ARW", "JPG"].map { BytePath("/card/IMG_\(number).\($0)") } }
+    for name in names { expect(true, settling.note(name, as: name.name, stamp(1), after: .seconds(2), at: at(0))) }
+    var options = TreeOptions()
+    options.keepsPhotosTogether = true
+    let due = settling.due(at: at(2), options).map(\.path.description)
+    #expect(due.count == 150)
+    for start in stride(from: 0, to: due.count, by: 3) {
+      let stem = due[start].dropLast(3)
+      #expect(Array(due[start..<start + 3]) == ["\(stem)JPG", "\(stem)ARW", "\(stem)AAE"])
+    }
+  }
+
   @Test func aClosedFileWaitsAsLongIfItIsTold() {
     #expect(Settling(rest: .seconds(2)).restOnceClosed == .milliseconds(250))
     #expect(Settling(rest: .seconds(2), waitsOnceClosed: true).restOnceClosed == .seconds(2))

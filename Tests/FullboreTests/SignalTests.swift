@@ -30,7 +30,7 @@ import Testing
           board.say("a")
           if number % 10_000 == 0 { board.draw() }
         }
-        board.end("done")
+        board.end(["done"])
         done.resume()
       }
     }

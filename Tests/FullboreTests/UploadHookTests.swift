@@ -42,6 +42,26 @@ import Testing
     #expect(try UploadCommand(text, option: "on-upload").run(on: "/a")?.hasPrefix("does not start: ") == true)
   }
 
+  /// A report that draws on the terminal writes what the program prints, line by line.
+  @Test func whatTheProgramPrintsIsPassedOnInLines() throws {
+    let seen = Mutex<[String]>([])
+    func lines(_ text: String) throws -> [String] {
+      seen.withLock { $0 = [] }
+      #expect(try program(text).run(on: "/a") { line in seen.withLock { $0.append(line) } } == nil)
+      return seen.withLock { $0 }
+    }
+    #expect(try lines("echo one; echo two >&2; printf three") == ["one", "two", "three"])
+    #expect(try lines("head -c 10000 /dev/zero | tr '\\0' x").map(\.utf8.count) == [4096, 4096, 1808])
+    #expect(try lines("seq 20000").count == 20_000)
+    #expect(try lines("exec >&- 2>&-; sleep 0.2") == [])
+    let began = ContinuousClock.now
+    // A program in the background keeps the pipe open.
+    #expect(try lines("sleep 30 & echo $! > \(scratch.path)/pid; echo done") == ["done"])
+    #expect(began.duration(to: .now) < .seconds(20))
+    if let pid = Int32(String(decoding: scratch.content(of: "pid").dropLast(), as: UTF8.self)) { kill(pid, SIGKILL) }
+    #expect(try program("exit 3").run(on: "/a") { _ in } == "ended with status 3")
+  }
+
   @Test func filesAreHandledInOrderOneAtATime() async throws {
     let seen = Mutex<[BytePath]>([])
     let running = Mutex((now: 0, most: 0))

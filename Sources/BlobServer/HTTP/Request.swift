@@ -27,7 +27,7 @@ final class Request: Sendable {
 
   /// Counts the request as a visit, unless it only asks what is there. Any thread may call.
   func beginVisit(_ counters: Counters) {
-    if method == "HEAD" { return }
+    if method == "HEAD" || method == "QUERY" { return }
     if visit.compareExchange(expected: .none, desired: .inProgress, ordering: .relaxed).exchanged {
       counters.visiting.add(1, ordering: .relaxed)
     }

@@ -24,7 +24,7 @@ enum OptionsRoutes {
   }
 
   static func allowed(_ options: ServerOptions) -> String {
-    if options.isReadOnly { return "GET, HEAD, OPTIONS" }
-    return "GET, HEAD, OPTIONS, PUT, POST, PATCH" + (options.allowsDelete ? ", DELETE" : "")
+    if options.isReadOnly { return "GET, HEAD, OPTIONS, QUERY" }
+    return "GET, HEAD, OPTIONS, QUERY, PUT, POST, PATCH" + (options.allowsDelete ? ", DELETE" : "")
   }
 }

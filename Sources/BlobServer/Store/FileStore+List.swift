@@ -18,6 +18,17 @@ extension FileStore {
     return FolderPage(entries: entries, next: hasMore ? names.last : nil, isFirst: start == nil)
   }
 
+  package func count(_ path: ServedPath) throws(ServerError) -> Int {
+    let folder = try self.folder(path)
+    var count = 0
+    try folder.forEachName { name in
+      if name.bytes.first == UInt8(ascii: ".") { return }
+      // As in a list, an entry that was deleted meanwhile is left out.
+      if let status = try? folder.status(name), status.isFile { count += 1 }
+    }
+    return count
+  }
+
   /// The first `limit` names after `start`, sorted, and whether there are more. At most twice as many are in memory at a
   /// time.
   private func firstNames(

@@ -20,6 +20,9 @@ package protocol UploadStore: Sendable {
   /// of their names, without names that begin with a dot. Memory grows with `limit` alone. Throws 404.
   func list(_ folder: ServedPath, after start: BytePath?, atMost limit: Int) throws(ServerError) -> FolderPage
 
+  /// The number of files in a folder whose names do not begin with a dot. Throws 404.
+  func count(_ folder: ServedPath) throws(ServerError) -> Int
+
   /// Lists all files and folders below `folder`, which an archive gives the name `name`, without names that begin with a
   /// dot. Throws 403 if one of them cannot be read, 413 if there are too many, and 503 once `isWanted`, which is called
   /// now and then, is false, or after `interrupt`.

@@ -9,11 +9,7 @@ extension Journal {
 
   /// The same for several uploads, by their ids. Those of which nothing is stored are left out.
   package func additions(of ids: [Int64]) throws(JournalError) -> [Int64: JournalAddition] {
-    try read { store throws(SQLiteError) in
-      var additions: [Int64: JournalAddition] = [:]
-      for id in ids { additions[id] = try store.metadata.addition(of: id) }
-      return additions
-    }
+    try read { store throws(SQLiteError) in try store.metadata.additions(of: ids) }
   }
 
   /// Stores that `uploader` goes on with these uploads, if `old` does at present; nil: if none does. Returns those with

@@ -28,6 +28,14 @@ extension Journal {
     }
   }
 
+  /// How the names of these entries count on, by the entries' ids. Those that do not count, and those of earlier versions, are
+  /// left out.
+  package func numberedNames(
+    of entries: [JournalEntry]
+  ) throws(JournalError) -> [Int64: UploadQueue.NumberedName] {
+    try read { store throws(SQLiteError) in try store.numbers.names(of: entries) }
+  }
+
   /// Ranges of the keys of all names of an item. A number before the extension is preceded by the name of this file, so that
   /// one range has all of them and little else.
   private static func ranges(_ item: UploadItem, _ destination: UploadDestination) -> [(from: String, to: String)] {

@@ -132,6 +132,27 @@ extension Journal {
   }
 }
 
+// Files that were compared with those at a destination.
+extension Journal {
+  /// What was found when the files of these intents were compared last; nil: nothing is known, or they differed.
+  package func compared(_ intents: [JournalIntent]) throws(JournalError) -> [ComparedVersion?] {
+    try read { store throws(SQLiteError) in
+      var versions: [ComparedVersion?] = []
+      for intent in intents { versions.append(try store.compared.version(intent)) }
+      return versions
+    }
+  }
+
+  /// Stores what was found. Once this has returned, it survives a SIGKILL.
+  package func keepCompared(_ compared: [(JournalIntent, ComparedVersion)]) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      try store.database.transaction { () throws(SQLiteError) in
+        for (intent, version) in compared { try store.compared.keep(version, of: intent) }
+      }
+    }
+  }
+}
+
 // Pushes whose sources are still read.
 extension Journal {
   /// Records that a push of `sources` starts, before a source is read or a request is sent. Replaces listings that

@@ -65,6 +65,9 @@ public actor Journal {
       if let old, claims.first?.isBusy == false, let row = try UploadFacts(of: old, in: store.database) {
         try store.uploads.remove(old, row)
       }
+      for (intent, claim) in zip(intents, claims) {
+        if let name = intent.numbered, let id = claim.unfinished { try store.numbers.keep(name, of: id) }
+      }
       return claims
     }
   }

@@ -18,6 +18,8 @@ public struct JournalIntent: Sendable, Hashable {
   public var contentType: String
   /// Bytes; nil: the parts are not planned in advance.
   public var partSize: Int64?
+  /// How the name counts on where it is taken. Stored for `Journal.numberedNames`, and nil in the entries of a journal.
+  package var numbered: UploadQueue.NumberedName?
 
   package init(
     source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,
@@ -141,6 +143,15 @@ package enum JournalClaim: Sendable {
   case busy(ProcessIdentity)
 
   package var isBusy: Bool { if case .busy = self { true } else { false } }
+
+  /// The id of the claimed entry, unless that is done.
+  var unfinished: Int64? {
+    switch self {
+    case .fresh(let id), .replaced(let id, _): id
+    case .resume(let entry), .unsure(let entry): entry.id
+    case .done, .busy: nil
+    }
+  }
 }
 
 /// Totals of the uploads of one destination in one state.

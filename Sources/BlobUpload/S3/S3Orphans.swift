@@ -98,7 +98,7 @@ extension S3Multipart {
     }
   }
 
-  private static func key(_ text: String, _ isEncoded: Bool) -> [UInt8] {
+  static func key(_ text: String, _ isEncoded: Bool) -> [UInt8] {
     isEncoded
       ? PercentCoding.decoded(
         text.split(separator: "+", omittingEmptySubsequences: false).joined(separator: "%20").utf8)
@@ -115,7 +115,7 @@ extension S3Multipart {
 }
 
 extension String {
-  fileprivate var replacingSlashes: String {
+  var replacingSlashes: String {
     split(separator: "/", omittingEmptySubsequences: false).joined(separator: "%2F")
   }
 }

@@ -8,22 +8,23 @@ const hasHandles = isSecureContext && "showOpenFilePicker" in window;
 // When a picker was opened, in ms since 1970; 0: it is closed.
 export const picker = { opened: 0 };
 
-// Calls `take` with batches of `{file, path, handle}`, and `looking` before and after that. Returns a function that opens
-// the picker.
+// Calls `take` with batches of `{file, path, handle}` and the choice that they are of, and `looking` before and after that.
+// Returns a function that opens the picker.
 export function offerChoices(take, looking) {
   const takeAll = async (found) => {
     if (element("send").hidden) return;
     looking(true);
+    const choice = {};
     let files = [];
     let wanted = 1;  // The first file is sent at once.
     for await (const one of found) {
       files.push(one);
       if (files.length < wanted) continue;
-      await take(files);
+      await take(files, choice);
       files = [];
       wanted = 200;
     }
-    if (files.length > 0) await take(files);
+    if (files.length > 0) await take(files, choice);
     looking(false);
   };
   for (const id of ["files-input", "camera-input", "folder-input"]) {

@@ -79,8 +79,8 @@ const queue = new Queue({
 });
 const rows = showRows(queue);
 
-async function take(files) {
-  queue.add(folder.url, files);
+async function take(files, choice) {
+  queue.add(folder.url, files, choice);
   // A large folder is searched no further.
   while (queue.waiting.length > 2000) await wait(0.5);
 }

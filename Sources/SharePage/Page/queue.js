@@ -54,15 +54,21 @@ export class Queue extends EventTarget {
     this.#change();
   }
 
-  add(folder, files) {
+  // A `choice` may be added in parts.
+  add(folder, files, choice = {}) {
     const added = [];
     for (const { file, path, handle } of files) {
-      const key = memory.keyOf(folder, path, file);
+      let key = memory.keyOf(folder, path, file);
       const known = this.#items.get(key);
-      if (known && !["done", "failed"].includes(known.state)) continue;
-      if (known) this.#drop(known);
+      if (known?.choice === choice) {
+        // Two files of one choice have the same name, size and time. Neither resumes after a reload, since nothing tells which
+        // of them is chosen again.
+        memory.forget([key]);
+        key += `\n${Math.random()}`;
+      } else if (known && !["done", "failed"].includes(known.state)) continue;
+      else if (known) this.#drop(known);
       const item = {
-        key, file, handle, folder, path, target: path, size: file.size, state: "waiting", sent: 0, offset: 0, url: null,
+        key, choice, file, handle, folder, path, target: path, size: file.size, state: "waiting", sent: 0, offset: 0, url: null,
         chunk: 8 << 20, tries: 0, problem: null,
       };
       this.#items.set(key, item);

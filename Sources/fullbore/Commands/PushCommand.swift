@@ -8,30 +8,48 @@ struct PushCommand: Command {
   static let declaration = CommandDeclaration(
     name: "push", synopsis: "push SOURCE... DESTINATION",
     summary: "upload files and folders; resumes by itself when run again",
-    options: PushOptions.declared, examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
+    options: PushOptions.declared
+      + [
+        .flag("delete-after-verify", "delete each file here once its content was proved at the destination")
+      ].inGroup(.choice), examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
 
   let options: PushOptions
+  /// Sources are removed once their content was proved at the destination.
+  let removes: Bool
 
-  init(_ arguments: Arguments) throws(UsageError) { options = try PushOptions(arguments) }
+  init(_ arguments: Arguments) throws(UsageError) {
+    options = try PushOptions(arguments)
+    removes = arguments.flag("delete-after-verify")
+    if removes, !options.hasOnlyFiles {
+      throw UsageError("--delete-after-verify is for files and folders only: leave it out, or the other sources")
+    }
+    if removes, !options.also.isEmpty {
+      throw UsageError(
+        "--delete-after-verify and --also: run the push with --also first, then with --delete-after-verify for the "
+          + "destination that must have everything")
+    }
+    if removes, options.all.contains(where: { $0.seal.sealing != nil }) {
+      throw UsageError("--delete-after-verify: a sealed file has other bytes than its source, so it cannot be proved")
+    }
+    if removes, options.edits != nil {
+      throw UsageError("--delete-after-verify and --edits: a version that is not sent as it is would be lost")
+    }
+  }
 
   var outputIsResult: Bool { options.output.isJSON || options.isDryRun }
 
   func run() async -> ExitStatus {
-    let counters = PushCounters()
-    let report = pushReport(options.output, counters)
-    let began = ContinuousClock.now
-    let walk = PushWalk(options, report, counters)
-    var ended: UploadError?
+    let output = PushOutput(options)
+    let walk = PushWalk(options, output.report, output.counters)
+    var ended: [UploadError?] = options.all.map { _ in nil }
     if options.isDryRun {
-      await walk.list()
+      await walk.list(to: output.destinations)
     } else {
-      ended = await interruptible { await push(walk, report, counters) }
+      ended = await interruptible { await push(walk, output) }
     }
-    var status = ExitStatus(ended, counters)
-    if ended == nil, !sayWhatFiltersDid(walk, report, counters) { status = .failed }
-    report.summary(
-      counters.summary(elapsed: began.duration(to: .now), exit: status, ended: ended, isDryRun: options.isDryRun))
-    return status
+    // If every destination has ended early, the sources were not looked at, or not completely.
+    let hasFailed = ended.contains { $0 == nil } && !sayWhatFiltersDid(walk, output.report, output.counters)
+    return output.end(ended, failed: hasFailed, isDryRun: options.isDryRun)
   }
 
   /// Reports patterns that matched nothing, and sources in which nothing was found. Returns whether the user can have
@@ -48,78 +66,56 @@ struct PushCommand: Command {
     return walk.emptySources.tell(report, checks: options.checks)
   }
 
-  /// Returns the error that ended the push early; nil: none did.
-  private func push(_ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters) async -> UploadError? {
-    for notice in options.notices { report.notice(notice) }
+  /// Returns for each destination the error that ended it early; nil: none did.
+  private func push(_ walk: PushWalk, _ output: PushOutput) async -> [UploadError?] {
     do throws(UploadError) {
-      let transport = SocketTransport(try options.connection.transportOptions(at: options.pace))
-      untilExit.withLock { $0.append(transport) }
-      // The first connection is made while the journal is opened.
-      expect(1, over: transport)
-      let journal = try await openJournal(options.journal, report.notice)
-      // Recorded before the first request, so that `status` and `resume` know a push that is killed or rejected.
-      let listing = try await beginListing(options, in: journal)
-      let outage = OutageMonitor(options.destination.endpoint, report, counters)
-      outage.start()
-      defer { outage.stop() }
-      outage.discovering()
-      async let asked = reached(telling: outage, over: transport)
-      if !options.readsStandardInput { expect(await walk.lookAhead(), over: transport) }
-      let answer = await asked
-      if case .failure(let error) = answer { try await listing.end(after: error, in: journal) }
-      let reached = try answer.get()
-      outage.answered()
-      let run = try await PushRun(options, reached, transport, journal, report, counters, outage)
-      if options.readsStandardInput, let plan = run.uploader.pipePlan, let most = plan.most {
-        // Whole GiB, rounded down.
-        let whole = most < 1 << 30 ? most : (most >> 30) << 30
-        report.notice(
-          "standard input: \(Quantity.text(bytes: whole)) at most, in parts of \(Quantity.text(bytes: plan.partSize)); "
-            + "--spool-memory or --spool-dir raise it")
+      let transports = try options.all.map { options throws(UploadError) in
+        SocketTransport(try options.connection.transportOptions(at: options.pace, sharing: options.limiter))
       }
-      let feed = try PushFeed(
-        run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
-        omitsTimes: options.omitsTimes, names: options.namesMayMeet ? ClaimedNames() : nil)
-      let ended = await run.run(
-        { () async throws(UploadError) in
-          if let items = await feed.next(of: walk) { return items }
-          // The batches before this one are claimed. The listing stays if files may be missing from the journal: the next
-          // push must find them again. If a source is empty now, it may have contained files that an earlier push did not
-          // reach.
-          let hasLost = listing.followsUnread && !walk.emptySources.isEmpty
-          if !Task.isCancelled, !hasLost, !counters.isIncomplete.load(ordering: .relaxed) {
-            try await endListings([listing.id], in: journal)
-          }
+      untilExit.withLock { $0 += transports }
+      // The first connections are made while the journal is opened.
+      expect(1, over: transports)
+      let journal = try await openJournal(options.journal, output.report.notice)
+      let waits = SourceWaits()
+      let opener = try SourceOpener(
+        options.connection, jobs: options.pace.jobs, destinations: output.destinations.count, output.report,
+        output.counters, waits)
+      let shared = SharedWalk(destinations: output.destinations.count)
+      let ended = await withTaskGroup(of: (index: Int, error: UploadError?)?.self) { group in
+        group.addTask {
+          if !options.readsStandardInput { expect(await walk.lookAhead(), over: transports) }
+          await shared.serve(walk, opener)
           return nil
-        }, renaming: feed)
-      if ended == nil {
-        try await walk.emptySources.look(
-          in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)
+        }
+        for (index, destination) in output.destinations.enumerated() {
+          let push = DestinationPush(
+            destination, index, over: transports[index], journal, walk, shared, opener, removes: removes)
+          group.addTask { (index, await push.run(waits)) }
+        }
+        var ended: [UploadError?] = output.destinations.map { _ in nil }
+        var running = ended.count
+        while running > 0, let end = await group.next() {
+          // The walk has ended.
+          guard let end else { continue }
+          ended[end.index] = end.error
+          running -= 1
+        }
+        group.cancelAll()
+        return ended
       }
       await journal.close()
       return ended
     } catch {
-      report.tell(error)
-      return error
+      output.report.tell(error)
+      return options.all.map { _ in error }
     }
   }
 
-  private func expect(_ bodies: Int, over transport: SocketTransport) {
+  private func expect(_ bodies: Int, over transports: [SocketTransport]) {
     // A pipe may be sent as one body of unknown length.
-    if !options.readsStandardInput { transport.expect(bodiesAt: options.destination.endpoint, atMost: bodies) }
-  }
-
-  private func reached(telling outage: OutageMonitor, over transport: SocketTransport) async -> Result<
-    Reached, UploadError
-  > {
-    do throws(UploadError) {
-      return .success(
-        try await Reached(
-          options.destination, options.connection, checksum: options.checksum, form: options.form,
-          isStream: options.readsStandardInput, overwrites: options.overwrites,
-          checks: options.checks, telling: outage, over: transport))
-    } catch {
-      return .failure(error)
+    if options.readsStandardInput { return }
+    for (options, transport) in zip(options.all, transports) {
+      transport.expect(bodiesAt: options.destination.endpoint, atMost: bodies)
     }
   }
 }

@@ -18,17 +18,17 @@ extension PushFeed {
       result[index].item.group = member?.group
       result[index].names = member?.names ?? []
     }
-    if run.isResume { await learnNumbers(zip(result, members).map { ($0.item, $1?.main) }) }
+    await learnNumbers(zip(result, members).map { ($0.item, $1?.main) })
     return result
   }
 
-  /// A main file that is done already is not among the files of a `resume`, so the journal says its number. `found`: each
-  /// item with the name of its main file.
+  /// The journal says the number of a main file that is done and no file of this run, or was one long ago. `found`: each item
+  /// with the name of its main file.
   private func learnNumbers(_ found: [(item: UploadItem, main: BytePath?)]) async {
     guard let groups else { return }
-    var asked: Set<FileGroup> = []
+    var asked = Set(found.compactMap { $0.item.group }.filter(\.isMain).map(\.key))
     let members = found.compactMap { item, main -> (group: FileGroup, main: UploadItem)? in
-      guard let group = item.group, !group.isMain, !groups.hasEnded(group), asked.insert(group).inserted else {
+      guard let group = item.group, !group.isMain, !groups.isKnown(group), asked.insert(group.key).inserted else {
         return nil
       }
       return main.flatMap { item.sibling($0, run.destination) }.map { (group, $0) }

@@ -17,12 +17,17 @@ extension PushFeed {
             kept.append(own)
             continue
           }
+          // The queue finds it where an earlier push has sent it.
+          if await isDone(item) {
+            kept.append(item)
+            continue
+          }
           if run.onConflict == .skip {
-            refused(item, UploadError(.giveUp, .file, clash.message, status: 409))
+            refused(item, clash.error(isSkipped: true))
             continue
           }
           clashes.append((item, clash.message))
-          refused(item, UploadError(.giveUp, .file, clash.message))
+          refused(item, clash.error())
           continue
         }
         names.give(name, to: item.identity)
@@ -31,6 +36,14 @@ extension PushFeed {
     }
     if !clashes.isEmpty { await note(clashes) }
     return kept
+  }
+
+  /// Whether an earlier push has sent this version of the file under its name or under one with a number.
+  private func isDone(_ item: UploadItem) async -> Bool {
+    if item.target.overwrite || run.destination.traits.recipient != nil { return false }
+    // If the journal cannot be read, the next claim ends the push.
+    let known = try? await run.journal.numbersDone(by: [item], run.destination)
+    return item.number(among: known?.first ?? []) != nil
   }
 
   /// The item under the next name that no other file of this push has, or only one with the same bytes. nil: there are too

@@ -1,5 +1,3 @@
-import BlobClient
-import BlobHTTP
 import BlobMedia
 import BlobUpload
 import Blobs
@@ -17,7 +15,7 @@ struct PushFeed: Sendable {
 
   let run: PushRun
   let files: Files
-  /// nil: the protocol carries no metadata.
+  /// nil: the protocol carries no metadata, or nothing is sent.
   let telling: GalleryMetadata?
   let overwrites: Bool
   /// The server is not told when files were last modified.
@@ -31,13 +29,11 @@ struct PushFeed: Sendable {
   let stems = ClaimedNames()
   /// Called for a file that is not sent.
   let refused: @Sendable (UploadItem, UploadError) -> Void
-  private let resolver: SourceResolver
-  private let questions = SourceProbes()
 
   init(
     _ run: PushRun, _ files: Files, edits: GalleryEdits? = nil, overwrites: Bool, omitsTimes: Bool = false,
-    names: ClaimedNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
-  ) throws(UploadError) {
+    omitsMetadata: Bool = false, names: ClaimedNames?, refused: (@Sendable (UploadItem, UploadError) -> Void)? = nil
+  ) {
     self.run = run
     self.names = names
     groups =
@@ -52,70 +48,34 @@ struct PushFeed: Sendable {
           .ended(item, nil, .failed(error))
       }
     // What is known of a sealed file is as private as its bytes.
-    let tells = run.destination.traits.carriesMetadata && run.destination.sealing == nil
+    let tells = run.destination.traits.carriesMetadata && run.destination.sealing == nil && !omitsMetadata
     telling = tells ? GalleryMetadata(edits: edits) : nil
     self.files = files
     self.overwrites = overwrites
     self.omitsTimes = omitsTimes
-    // A separate transport, because sending and reading over the same one could wait for each other's connections.
-    let reading = try run.connection.readingTransport(jobs: run.jobs)
-    resolver =
-      SourceResolver.files.addingHTTP(
-        over: reading, retries: run.connection.retries ?? HTTPRangeSource.usualRetries,
-        notice: { [report = run.report] in report.notice($0) }
-      ).withDatabases
-  }
-
-  /// The next items; nil at the end of the walk. A source at a URL is returned when its server has responded, so
-  /// sources that were found after it may come before it.
-  func next(of walk: some SourceWalk) async -> [UploadItem]? {
-    // Reading on after a cancellation would skip sources that the walk has passed over.
-    while !Task.isCancelled {
-      var items: [UploadItem] = []
-      if let answer = questions.takeAnswer() {
-        items = await withOwnNames(item(answer).map { [$0] } ?? [])
-      } else if questions.mayAsk {
-        if let found = await walk.next() { items = await self.items(found) } else { questions.end() }
-      } else if await !questions.wait() {
-        return nil
-      }
-      if !items.isEmpty { return items }
-    }
-    return nil
   }
 
   /// Reports sources that cannot be read.
-  func items(_ found: [FoundSource]) async -> [UploadItem] {
+  func items(_ opened: [OpenedSource]) async -> [UploadItem] {
     var items: [UploadItem] = []
-    let told = await tell(of: found)
-    for (index, found) in found.enumerated() where !Task.isCancelled {
-      switch found.place {
+    let told = await tell(of: opened.map(\.found))
+    for (index, opened) in opened.enumerated() where !Task.isCancelled {
+      let found = opened.found
+      switch opened.content {
       case .file(let stamp):
-        if stamp.size == 0 {
-          switch await unsized(found.identity, stamp) {
-          case .success(nil): break
-          case .success(let source?):
-            items.append(item(found, source, BlobInfo(length: nil, modified: stamp.modified)))
-            continue
-          case .failure(let error):
-            fail(found.identity, error)
-            continue
-          }
-        }
         let info = stamp.info
         var item = item(found, source(found.identity, stamp, info), info)
         item.target.metadata = told[index] ?? [:]
         items.append(item)
-      case .standardInput:
-        run.counters.found(length: nil)
-        items.append(item(found, standardInput, BlobInfo(length: nil)))
-      case .url(let url):
-        if URLSource.isURL(BytePath(url)) {
-          ask(found, at: url)
-        } else if let item = await item(found, at: url) {
-          items.append(item)
+      case .unsized(let stamp):
+        let source = UnsizedFileSource(found.identity, modified: stamp.modified)
+        items.append(item(found, source, BlobInfo(length: nil, modified: stamp.modified)))
+      case .sources(let sources, let info):
+        guard case .rendition(let rendition) = found.place else {
+          if let source = sources.first { items.append(item(found, source, info)) }
+          continue
         }
-      case .rendition(let rendition): if let item = await item(found, rendition) { items.append(item) }
+        if let item = await item(found, rendition, sources.first, info) { items.append(item) }
       }
     }
     return await withOwnNames(items)
@@ -131,24 +91,6 @@ struct PushFeed: Sendable {
       .filter { !$0.value.isEmpty }
   }
 
-  /// A file with size 0 may nevertheless have content, as in /proc; then it becomes a source of unknown length. nil:
-  /// the file is empty.
-  private func unsized(_ path: BytePath, _ stamp: FileStamp) async -> Result<UnsizedFileSource?, BlobError> {
-    let result = await BlockingPool.shared.runUntilCancelled { cancel in
-      Result { () throws(BlobError) -> UnsizedFileSource? in
-        do throws(BlobError) {
-          let isNeeded = try UnsizedFileSource.isNeeded(for: path, cancel)
-          return isNeeded ? UnsizedFileSource(path, modified: stamp.modified) : nil
-        } catch {
-          // The file was renamed or deleted meanwhile, which is handled when it is sent.
-          if error.code == .notFound { return nil }
-          throw error
-        }
-      }
-    }
-    return result ?? .failure(BlobError(.cancelled, "open \(path): cancelled"))
-  }
-
   private func source(_ path: BytePath, _ stamp: FileStamp, _ info: BlobInfo) -> any BlobSource {
     switch files {
     case .byName: return FileSource(path)
@@ -160,70 +102,21 @@ struct PushFeed: Sendable {
     }
   }
 
-  /// Standard input, which records when it waits for the program that writes into it.
-  private var standardInput: any BlobSource {
-    let source = DescriptorSource(0)
-    guard let waits = run.outage?.sources else { return source }
-    return WaitRecordingSource(source: source, host: SourceWaits.standardInput, waits: waits)
-  }
-
-  /// Asks the server of a URL source for its properties. The response becomes the item.
-  private func ask(_ found: FoundSource, at url: String) {
-    run.counters.found(length: nil)
-    let host = HTTPURL(url).map { "\($0.host):\($0.port)" } ?? url
-    questions.ask(found) { [resolver, waits = run.outage?.sources] cancel throws(BlobError) in
-      var source = try resolver.source(for: url)
-      if let waits { source = WaitRecordingSource(source: source, host: host, waits: waits) }
-      return (source, try source.info(cancel))
+  /// A rendition. If this destination wants the length and it is not known, it is rendered for this destination alone.
+  private func item(
+    _ found: FoundSource, _ rendition: FoundRendition, _ source: (any BlobSource)?, _ info: BlobInfo
+  ) async -> UploadItem? {
+    if let source, info.length != nil || !run.destination.limits.needsLength {
+      return item(found, source, info, "image/jpeg")
     }
-  }
-
-  /// nil: the server has nothing to send, which is reported.
-  private func item(_ answer: SourceProbes.Answer) -> UploadItem? {
-    switch answer.result {
-    case .success(let (source, info)):
-      run.counters.bytesFound.addClamped(info.length ?? 0)
-      return item(answer.found, source, info)
-    case .failure(let error):
-      fail(answer.found.identity, error)
-      return nil
-    }
-  }
-
-  /// A row or a table of a local database.
-  private func item(_ found: FoundSource, at url: String) async -> UploadItem? {
-    let asked = await asking.runUntilCancelled { [resolver] cancel in
-      Result { () throws(BlobError) in
-        let source = try resolver.source(for: url)
-        return (source, try source.info(cancel))
-      }
-    }
-    switch asked {
-    case nil: return nil
-    case .success(let (source, info)):
-      run.counters.found(length: info.length)
-      return item(found, source, info)
-    case .failure(let error):
-      if error.code != .cancelled { run.fail(found.identity, error.message) }
-      return nil
-    }
-  }
-
-  private func item(_ found: FoundSource, _ rendition: FoundRendition) async -> UploadItem? {
-    switch await rendition.open(needsLength: run.destination.limits.needsLength) {
+    switch await rendition.open(needsLength: true) {
     case .success(let (source, info)): return item(found, source, info, "image/jpeg")
     case .failure(let error):
-      fail(rendition.original, error)
+      if error.code == .cancelled { return nil }
+      run.counters.unreadable()
+      run.report.failed(rendition.original, error.message)
       return nil
     }
-  }
-
-  /// Reports a source that was counted as found and did not become an item.
-  private func fail(_ path: BytePath, _ error: BlobError) {
-    if error.code == .cancelled { return }
-    run.counters.failed(length: nil)
-    run.counters.isIncomplete.store(true, ordering: .relaxed)
-    run.report.failed(path, error.message)
   }
 
   private func item(
@@ -249,34 +142,7 @@ struct PushFeed: Sendable {
 extension PushFeed {
   /// The name at the destination. An earlier run has chosen it, or the name that the file has here is changed.
   private func name(of found: FoundSource) -> UploadQueue.NumberedName {
-    let isSealed = run.destination.sealing != nil
-    if !run.isResume {
-      return .init(isSealed ? Sealing.name(found.arrival, isChosen: run.hasChosenName) : found.arrival)
-    }
-    let own = found.identity.name
-    return .init(found.arrival, of: isSealed ? Sealing.name(own, isChosen: false) : own)
+    if run.destination.sealing == nil || run.isResume { return found.name }
+    return .init(Sealing.name(found.name.template, isChosen: run.hasChosenName))
   }
 }
-
-extension PushRun {
-  /// Reports a failure without an item.
-  func fail(_ identity: BytePath, _ message: String) {
-    counters.notFound()
-    report.failed(identity, message)
-  }
-}
-
-extension ConnectionOptions {
-  /// The transport for reading sources at URLs. A source that cannot be read twice holds a connection from the moment
-  /// its properties are requested, and so does each server that has not responded yet. There are connections for all of
-  /// these in addition to those of the files under way. The number must not adapt to the link: with fewer connections,
-  /// waiting sources could hold all connections that the files under way need.
-  fileprivate func readingTransport(jobs: Int?) throws(UploadError) -> SocketTransport {
-    var options = try transportOptions(connections: nil)
-    options.adapts = false
-    options.connections = (jobs ?? options.connections) + 16 + SourceProbes.most
-    return SocketTransport(options)
-  }
-}
-
-private let asking = BlockingPool("ask-database", threads: 4, patience: .seconds(5))

@@ -11,8 +11,8 @@ struct PushRun: Sendable {
   let transport: SocketTransport
   let journal: Journal
   let destinationID: Int64
-  let report: any PushReport
-  let counters: PushCounters
+  var report: any PushReport
+  var counters: PushCounters
   var connection = ConnectionOptions()
   var jobs: Int?
   var partSize: Int64?
@@ -202,18 +202,14 @@ final class PushObserver: UploadObserver {
     case .failed(let error) where error.side == .destination:
       // The error ends the push, so it is reported only once.
       if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
-        fail(file, advised(error, of: item), error)
+        fail(file, error.message, error, advice: advice(for: error, item))
       } else {
         report.dropped(file)
       }
     case .failed(let error):
       if let status = error.status { toldRefusals.withLock { _ = $0.insert(status) } }
-      fail(file, advised(error, of: item), error)
+      fail(file, error.message, error, advice: advice(for: error, item))
     }
-  }
-
-  private func advised(_ error: UploadError, of item: UploadItem) -> String {
-    error.advised(goesOn: item.info.validator != nil, isResume: isResume, isSealed: item.isSealed)
   }
 
   private func finish(_ file: PushedFile, _ how: Finish) {
@@ -221,9 +217,13 @@ final class PushObserver: UploadObserver {
     report.finished(file, how: how)
   }
 
-  private func fail(_ file: PushedFile, _ message: String, _ error: UploadError?) {
+  private func advice(for error: UploadError, _ item: UploadItem) -> String? {
+    error.advice(goesOn: item.info.validator != nil, isResume: isResume, isSealed: item.isSealed)
+  }
+
+  private func fail(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String? = nil) {
     counters.failed(length: file.length)
-    report.failed(file, message, error)
+    report.failed(file, message, error, advice: advice)
   }
 
   func file(_ item: UploadItem, _ progress: UploadProgress) -> PushedFile {

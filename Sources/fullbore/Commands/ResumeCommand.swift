@@ -141,14 +141,17 @@ struct ResumeCommand: Command {
       run.isResume = true
       if kept.renames == true { (run.onConflict, run.renamed) = (.rename, RenamedFiles()) }
       run.outage = outage
-      let feed = try PushFeed(
+      let feed = PushFeed(
         run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: ClaimedNames())
+      let opener = try SourceOpener(connection, jobs: pace.jobs, report, counters, outage?.sources)
+      if destination.limits.needsLength { opener.needLength() }
       let walk = ResumeWalk(pages, report, counters)
       return await run.run(
         { () async throws(UploadError) in
-          let batch = await feed.next(of: walk)
+          var items: [UploadItem] = []
+          while items.isEmpty, let opened = await opener.next(of: walk) { items = await feed.items(opened) }
           if let failure = await walk.failure { throw UploadError(journal: failure) }
-          return batch
+          return items.isEmpty ? nil : items
         }, renaming: feed)
     } catch {
       report.tell(error)

@@ -1,5 +1,3 @@
-import BlobClient
-import BlobHTTP
 import BlobUpload
 import Blobs
 import Platform
@@ -25,122 +23,40 @@ struct WatchCommand: Command {
     // SIGIO arrives when another process waits to write a file while this one holds a lease to check for writers.
     signal(SIGIO, SIG_IGN)
     let push = options.push
-    let counters = PushCounters()
-    let report = pushReport(push.output, counters)
-    let began = ContinuousClock.now
-    var ended: UploadError?
+    let output = PushOutput(push)
     if push.isDryRun {
-      await PushWalk(push, report, counters, isWatch: true).list()
-    } else {
-      ended = await interruptible { await watch(report, counters) }
+      await PushWalk(push, output.report, output.counters, isWatch: true).list(to: output.destinations)
+      return output.end(push.all.map { _ in nil }, isDryRun: true)
     }
-    let status = ExitStatus(ended, counters)
-    report.summary(
-      counters.summary(elapsed: began.duration(to: .now), exit: status, ended: ended, isDryRun: push.isDryRun))
-    return status
+    let ends = await interruptible { await watch(output) }
+    return output.end(ends.map(\.error), of: ends.map(\.left))
   }
 
-  /// Runs again and again as long as the destination may only be temporarily away. Returns the error that ended the
-  /// watch.
-  private func watch(_ report: any PushReport, _ counters: PushCounters) async -> UploadError {
-    for notice in options.push.notices { report.notice(notice) }
+  /// Watches for each destination by itself, so that one that is away for days holds up no other one. Returns for each the
+  /// error that ended it, and what is left.
+  private func watch(_ output: PushOutput) async -> [(error: UploadError?, left: WatchEnd)] {
     do throws(UploadError) {
-      let journal = try await openJournal(options.push.journal, report.notice)
-      // `status` lists a watch that ends before it has seen all files, like a push.
-      let listing = try await beginListing(options.push, in: journal)
-      let feed = try WatchFeed(options, report, counters)
-      var absence = Absence(report)
-      let outage = OutageMonitor(options.push.destination.endpoint, report, counters)
-      outage.start()
-      defer { outage.stop() }
-      let names = options.push.namesMayMeet ? ClaimedNames() : nil
-      let arrived = options.command?.queue(atMost: 10_000, notice: { report.notice($0) }) { (file: ArrivedFile) in
-        if file.isUnchanged { return file.path }
-        report.notice(
-          "\(file.title) is another version than the one that was sent, or gone: --on-done does not get it now")
-        return nil
-      }
-      let summary = DailySummary(report, counters)
-      defer { summary.stop() }
-      // Files this process has sent: if the server has accepted some, later rejections may be temporary.
-      var known = 0
-      while true {
-        let error = await send(feed, journal, listing, names, outage, arrived, report, counters)
-        let sent = counters.filesSent.load(ordering: .relaxed)
-        if sent > known { absence = Absence(report) }
-        known = sent
-        let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
-        guard mayPass, !Task.isCancelled, await absence.passes(error, outage) else {
-          await arrived?.finish(within: .seconds(10))
-          try await listing.end(after: error, in: journal)
-          report.tell(error)
-          await journal.close()
-          return Task.isCancelled ? UploadError(.giveUp, .cancelled, "interrupted") : error
+      let journal = try await openJournal(options.push.journal, output.report.notice)
+      let arrived = options.command.map { command in
+        ArrivedFiles(command, destinations: output.destinations.count, output: output.report.programOutput) {
+          output.report.notice($0)
         }
-        await feed.restart()
       }
+      let ends = await withTaskGroup(of: (index: Int, end: (UploadError, WatchEnd)).self) { group in
+        for (index, destination) in output.destinations.enumerated() {
+          let watch = DestinationWatch(destination, index, options, journal, arrived)
+          group.addTask { (index, await watch.run()) }
+        }
+        var ends: [(error: UploadError?, left: WatchEnd)] = output.destinations.map { _ in (nil, .unlisted) }
+        for await ended in group { ends[ended.index] = ended.end }
+        return ends
+      }
+      await arrived?.finish()
+      await journal.close()
+      return ends
     } catch {
-      report.tell(error)
-      return error
+      output.report.tell(error)
+      return output.destinations.map { _ in (error, .unlisted) }
     }
-  }
-
-  /// Sends until it is cancelled, or until nothing else can succeed. Reads the credentials again.
-  private func send(
-    _ feed: WatchFeed, _ journal: Journal, _ listing: BegunListing, _ names: ClaimedNames?, _ outage: OutageMonitor,
-    _ arrived: FileQueue<ArrivedFile>?, _ report: any PushReport, _ counters: PushCounters
-  ) async -> UploadError {
-    let push = options.push
-    do throws(UploadError) {
-      let transport = SocketTransport(try push.connection.transportOptions(at: push.pace))
-      outage.discovering()
-      let reached = try await Reached(
-        push.destination, push.connection, checksum: push.checksum, form: push.form,
-        overwrites: push.overwrites, checks: push.checks, telling: outage, over: transport)
-      outage.answered()
-      var run = try await PushRun(
-        push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
-      run.replacesGrown = true
-      let observer = WatchObserver(feed, report, counters, options, arrived, outage)
-      let items = try PushFeed(
-        run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names
-      ) { item, error in observer.ended(item, nil, .failed(error)) }
-      let ended = await run.send(
-        { () async throws(UploadError) in
-          // All earlier batches are claimed.
-          if await feed.takeListed(), !counters.isIncomplete.load(ordering: .relaxed) {
-            try await endListings([listing.id], in: journal)
-          }
-          // The feed's thread may be blocked in a folder of a server that is gone.
-          let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
-          guard case let found?? = found else { return nil }
-          return await items.items(found.map { FoundSource($0) })
-        }, observer, renaming: items)
-      return ended ?? UploadError(.giveUp, .cancelled, "interrupted")
-    } catch {
-      return error
-    }
-  }
-}
-
-/// A destination that is away: reported once, and tried again with growing delays.
-private struct Absence {
-  private static let longest = Duration.seconds(60)
-  private let report: any PushReport
-  private var wait = Duration.seconds(1)
-  private var told: String?
-
-  init(_ report: any PushReport) { self.report = report }
-
-  /// Waits; false if the task was cancelled meanwhile.
-  mutating func passes(_ error: UploadError, _ outage: OutageMonitor) async -> Bool {
-    outage.failed(error, next: wait)
-    if told != error.message {
-      report.notice("\(error.message): trying again, at least every \(Quantity.text(Self.longest))")
-      told = error.message
-    }
-    do { try await Task.sleep(for: wait) } catch { return false }
-    wait = min(wait * 2, Self.longest)
-    return true
   }
 }

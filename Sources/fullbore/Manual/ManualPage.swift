@@ -72,6 +72,7 @@ struct ManualPage: Sendable {
     After an interruption the same command goes on at the byte where it was.
     .Pp
     Options may stand anywhere after the command.
+    .Sh COMMANDS
 
     """
   }
@@ -86,7 +87,7 @@ struct ManualPage: Sendable {
     }
     let notes = command.notes.isEmpty ? "" : ".Pp\n" + Self.lines(command.notes)
     return
-      ".Sh \(command.name.uppercased())\n.Nm Cm \(Self.word(command.synopsis))\n.Pp\n\(Self.line(command.summary))\n"
+      ".Ss \(command.name)\n.Nm Cm \(Self.word(command.synopsis))\n.Pp\n\(Self.line(command.summary))\n"
       + (examples.isEmpty ? "" : ".Pp\nExamples:\n.Bl -tag -width Ds\n\(examples.joined()).El\n")
       + (options.isEmpty ? "" : ".Pp\nOptions:\n" + options.joined()) + notes
   }

@@ -18,6 +18,12 @@ struct Arguments: Sendable {
   private(set) var placeOfCredentials: String?
   /// The place in S3 that is the destination; nil: there is none.
   private(set) var placeInS3: S3Options.PlaceInS3?
+  /// The destination as the user wrote it, if a place is in it.
+  private(set) var destinationWithPlace: BytePath?
+  /// These are for a further destination of a command, which `--also` names.
+  private(set) var isFurther = false
+  /// Options whose values come from a place.
+  private var namesFromPlace: Set<String> = []
   /// Notices for the user about the use of a place.
   private(set) var notices: [String] = []
   private var values: [String: [BytePath]] = [:]
@@ -51,7 +57,10 @@ struct Arguments: Sendable {
   /// Takes the place's value for each option that is not given. Credentials are taken together: where any is given, the
   /// place's are not used. `destination`: replaces the last operand.
   mutating func use(_ place: Place, as destination: BytePath? = nil) {
-    if let destination, !operands.isEmpty { operands[operands.count - 1] = destination }
+    if let destination, let last = operands.last {
+      destinationWithPlace = last
+      operands[operands.count - 1] = destination
+    }
     let hasCredentials = Place.credentials.contains { values[$0] != nil }
     let hasOtherServer = values["endpoint"].map { $0 != place.values["endpoint"] } == true
     if hasOtherServer {
@@ -75,9 +84,35 @@ struct Arguments: Sendable {
         placeOfCredentials = place.name
       }
       values[name] = value
+      namesFromPlace.insert(name)
       positions[name] = place.positions[name]
     }
   }
+
+  /// These arguments for a further destination. What a place says is left out, and so is what is for one server only:
+  /// that belongs to the destination that is the last operand. A netrc file names the servers itself, so it is for both.
+  func further(_ destination: BytePath) throws(UsageError) -> Arguments {
+    var result = self
+    for name in namesFromPlace { result.values[name] = nil }
+    let netrc = result.values.filter { ["netrc", "netrc-file"].contains($0.key) }
+    let ofServer = Place.ofServer.union(
+      (S3Options.declared + S3Options.objectDeclared + FormOptions.declared).map(\.name))
+    for name in ofServer.union(["also"]) { result.values[name] = nil }
+    (result.placeOfCredentials, result.placeInS3, result.notices) = (nil, nil, [])
+    (result.namesFromPlace, result.positions, result.destinationWithPlace) = ([], [:], nil)
+    if !operands.isEmpty { result.operands[operands.count - 1] = destination }
+    result.isFurther = true
+    result = try result.withPlace()
+    let isS3 = result.operands.last?.hasScheme("s3") == true
+    if !isS3, !Place.credentials.contains(where: { result.values[$0] != nil }) { result.values.merge(netrc) { $1 } }
+    return result
+  }
+
+  /// Whether the value was given to the command, and is not that of a place.
+  func isTyped(_ name: String) -> Bool { values[name] != nil && !namesFromPlace.contains(name) }
+
+  /// Whether both have the same values for an option.
+  func agrees(with other: Arguments, on name: String) -> Bool { values[name] == other.values[name] }
 
   func flag(_ name: String) -> Bool { values[declared(name)] != nil }
 

@@ -172,6 +172,12 @@ func interruptible<Result: Sendable>(_ body: @escaping @Sendable () async -> Res
 }
 
 extension ExitStatus {
+  /// The status of a command with several destinations: an interruption counts before a destination that cannot be reached
+  /// or refuses us, then wrong usage, then a failure of single files.
+  static func worst(of statuses: [ExitStatus]) -> ExitStatus {
+    [.interrupted, .unreachable, .usage, .failed].first { statuses.contains($0) } ?? .ok
+  }
+
   /// The exit status for the error that ended a run, or else for the results of its files.
   init(_ ended: UploadError?, _ counters: PushCounters) {
     switch ended?.side {
@@ -189,10 +195,12 @@ extension ExitStatus {
 }
 
 extension ConnectionOptions {
-  /// The transport options for sending files.
-  func transportOptions(at pace: PaceOptions) throws(UploadError) -> SocketTransport.Options {
+  /// The transport options for sending files. `limiter`: that of all destinations of a push; nil: this one has its own.
+  func transportOptions(
+    at pace: PaceOptions, sharing limiter: RateLimiter? = nil
+  ) throws(UploadError) -> SocketTransport.Options {
     var options = try transportOptions(connections: pace.jobs)
-    options.limiter = pace.limiter
+    options.limiter = limiter ?? pace.limiter
     return options
   }
 }

@@ -119,6 +119,12 @@ struct ConnectionOptions: Sendable, Hashable {
     return result
   }
 
+  /// Uses the netrc file only if it names the destination's host: its default is for the host that it was given for.
+  mutating func keepNetrc(ifNaming host: String) throws(UsageError) {
+    guard let netrcFile else { return }
+    if !Netrc(try SecretFile.text(of: netrcFile, for: "--netrc")).names(host) { self.netrcFile = nil }
+  }
+
   /// The proxy with its credentials, read from its file now.
   func readProxy() throws(UsageError) -> Proxy? {
     switch proxy {

@@ -21,6 +21,9 @@ struct Destination: Sendable, Hashable {
   /// Facts about the protocol; nil: it is S3, or the server is queried.
   var traits: UploadTraits? { protocolName.flatMap(KnownProtocols.named)?.traits }
 
+  /// A short name: the bucket, or the server.
+  var title: String { s3?.bucket ?? "\(endpoint.host):\(endpoint.port)" }
+
   struct S3Name: Sendable, Hashable {
     var bucket: String
     var prefix: [UInt8]

@@ -37,6 +37,9 @@ struct Netrc: Sendable {
     (machines.first { $0.host == host.lowercased() } ?? machines.first { $0.host == nil })?.login
   }
 
+  /// Whether it has an entry for the host by its name.
+  func names(_ host: String) -> Bool { machines.contains { $0.host == host.lowercased() } }
+
   private mutating func update(_ change: (inout Login) -> Void) {
     if !machines.isEmpty { change(&machines[machines.count - 1].login) }
   }

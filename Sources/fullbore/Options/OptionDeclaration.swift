@@ -53,6 +53,7 @@ enum OptionGroup: String, CaseIterable, Sendable {
   case access = "Who may do what"
   case monitoring = "Monitoring"
   case output = "Output and journal"
+  case unused = "Taken from the command line of a push, without effect here"
 }
 
 extension [OptionDeclaration] {

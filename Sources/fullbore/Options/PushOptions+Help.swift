@@ -38,6 +38,12 @@ extension PushOptions {
     NAME:folder/ is that folder at a place of 'fullbore places', with its URL, its credentials and its options. What is
     given here wins over those, and any credentials given here over all of its own. The folder is written as it is called,
     without %20 and the like.
+    With --also, everything goes to each destination at once. One that is away, slow or refuses stops no other one: what is
+    missing there is sent when the push is run again. Credentials, certificates, --proxy, and the options of S3 and of
+    forms are for the last operand only: an --also has those of its place, or of a netrc file that names its host. The other
+    options are for all; --jobs is for each, and --bwlimit for all together. A file is read by each destination; a URL or
+    BLOB is read once where all keep up, and again by one that falls behind, and standard input goes at the pace of the
+    slowest one. The exit status is that of the worst: 130 before 3, 2 and 1.
     A file counts as done before when the journal says that a file of the same path, size, modification time, inode and
     change time was sent to this destination. It is not sent again, and the server is not asked; --check asks whether it
     still has it, and --check --verify reads it back and compares. Where only inode and change time differ, a file of a
@@ -45,6 +51,11 @@ extension PushOptions {
     which none is kept, is sent again. What the server has already with the same bytes is not sent again. The query of
     DESTINATION, the fields of a form, and the name of the user that --netrc or 'Authorization: Basic' in a --header gives
     belong to the destination: with others a file is sent there too. A bearer token, which is renewed, does not.
+    --delete-after-verify compares all files once more when the push is through, as 'fullbore check' does, and deletes
+    here each one whose content was proved: by a digest that the destination tells, or with --verify by reading back.
+    A size proves nothing: such a file stays, and is named. The files of a photo are deleted together or not at all; a
+    file that has changed meanwhile stays, and so do folders, hidden files and all that was not sent. The exit status
+    is 1 if a file stays. 'fullbore resume' deletes nothing.
     A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
     ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
     --seal gives files the format of age, which 'age -d' reads, and names that end in .age: their bytes are hidden from the

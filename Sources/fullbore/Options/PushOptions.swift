@@ -38,18 +38,38 @@ struct PushOptions: Sendable {
   var layout: Layout?
   /// The versions of edited photos to send; nil: every file is sent as it is, and no edit is rendered.
   var edits: GalleryEdits?
-  let edited = EditedPhotos()
+  private(set) var edited = EditedPhotos()
   /// JPEG quality of rendered edits.
   var editQuality = 93
-  let renderer = RendererLocator()
+  private(set) var renderer = RendererLocator()
   var connection: ConnectionOptions
   var journal: BytePath
   var output: OutputOptions
   /// Notices for the user about the use of a place.
   let notices: [String]
+  /// Further destinations of the same sources, each with its own place.
+  var also: [PushOptions] = []
+  /// A short name for messages, if there are several destinations.
+  var title: String
+  /// The limit that all destinations share; nil: each has its own, or none.
+  var limiter: RateLimiter?
 
   init(_ arguments: Arguments) throws(UsageError) {
     let arguments = try arguments.withPlace()
+    self = try PushOptions(to: arguments)
+    also = try arguments.all("also").map { given throws(UsageError) in
+      do throws(UsageError) {
+        return try PushOptions(to: arguments.further(given), beside: arguments)
+      } catch {
+        throw UsageError("--also \(shown(given.withoutSecrets)): \(error.message)")
+      }
+    }
+    if !also.isEmpty { try becomeSeveral(arguments) }
+  }
+
+  /// The options for one destination, whose place is in the arguments already.
+  private init(to arguments: Arguments, beside first: Arguments? = nil) throws(UsageError) {
+    if let first { try Self.check(arguments, choosesAs: first) }
     notices = arguments.notices
     let operands = arguments.operands
     // An option without its value uses the first source as its value.
@@ -73,6 +93,11 @@ struct PushOptions: Sendable {
     connection = try ConnectionOptions(arguments)
     try connection.s3.takeObjectOptions(arguments)
     destination = try Destination(last, connection.s3)
+    if arguments.isFurther { try connection.keepNetrc(ifNaming: destination.endpoint.host) }
+    title = destination.title
+    if let given = arguments.destinationWithPlace {
+      title = String(decoding: given.bytes.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
+    }
     try Self.check(connection, for: destination)
     partSize = try Self.partSize(arguments)
     checksum = try Self.checksum(arguments)
@@ -93,6 +118,7 @@ struct PushOptions: Sendable {
     }
     (layout, edits) = try Self.gallery(arguments)
     onConflict = try NameConflict(arguments, counts: layout?.has(.counter) == true)
+    tree.keepsPhotosTogether = onConflict == .rename
     editQuality = try Self.editQuality(arguments) ?? editQuality
     _ = try connection.requestHeaders(for: isDryRun ? nil : destination.endpoint)
     journal = try journalPath(arguments)
@@ -197,6 +223,9 @@ struct PushOptions: Sendable {
 
   static let declared: [OptionDeclaration] =
     [
+      .value(
+        "also", "DESTINATION", isRepeatable: true,
+        "send everything there as well; credentials from its place; repeatable"),
       .flag("check", "ask the server for what is done: by digest where it tells one, else by length"),
       .flag("verify", "read back what arrived, or compare digests"),
       .flag("overwrite", "replace other bytes under the same name: --on-conflict overwrite"),

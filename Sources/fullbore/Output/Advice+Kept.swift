@@ -4,7 +4,7 @@ import BlobUpload
 /// Advice for a failure of which only the message is stored; nil if there is none. `goesOn` means that the next push
 /// resumes the upload.
 func remedy(for message: String, goesOn: Bool = true) -> String? {
-  readOnlyHint(for: message) ?? folderHint(for: message)
+  readOnlyHint(for: message) ?? folderHint(for: message) ?? NameClash.hint(for: message)
     ?? statusCode(in: message).flatMap { UploadError.advice($0, to: message, goesOn: goesOn) }
 }
 

@@ -1,25 +1,54 @@
 import BlobHTTP
 import BlobUpload
+import Synchronization
+
+/// The message of a failure, and advice behind it.
+func advised(_ message: String, _ advice: String?) -> String {
+  guard let advice else { return message }
+  return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"
+}
+
+/// The advice that was given to a person before. Each piece is given once, since thousands of files may fail alike.
+final class GivenAdvice: Sendable {
+  private let given = Mutex<Set<String>>([])
+  /// Advice may have the name of a file in it, so that there may be any number of pieces.
+  private static let most = 256
+
+  /// The message, with the advice behind it if that was not given before.
+  func text(_ message: String, _ advice: String?) -> String {
+    advised(message, advice.flatMap { isNew($0) ? $0 : nil })
+  }
+
+  /// Whether the advice was not given before. It counts as given from now on.
+  func isNew(_ advice: String) -> Bool {
+    given.withLock { given in
+      if given.count >= Self.most { given = [] }
+      return given.insert(advice).inserted
+    }
+  }
+}
 
 extension UploadError {
   /// The message, and advice on what to do with this command.
   var advised: String { advised(goesOn: true) }
 
   /// `goesOn` means that the next push resumes this upload; otherwise it sends the file from its first byte.
-  func advised(goesOn: Bool, isResume: Bool = false, isSealed: Bool = false) -> String {
-    guard var advice = advice(goesOn) else { return message }
+  private func advised(goesOn: Bool) -> String { fullbore.advised(message, advice(goesOn: goesOn)) }
+
+  /// Advice on what to do; nil: there is none. `isResume`: the command is `resume`, which does as the push was told.
+  func advice(goesOn: Bool, isResume: Bool = false, isSealed: Bool = false) -> String? {
+    guard var advice = advice(goesOn) else { return nil }
     if isSealed, isNameTaken {
       advice =
         "Each time a file is sealed it has other bytes, so nothing here tells whether that is the same file, which 'age -d' "
         + "can show. \(advice)"
     }
-    if isResume, isNameTaken {
-      advice = "'fullbore resume' does as the push was told, so run the same push again with an option: \(advice)"
-    }
-    return message.last.map { ".?!".contains($0) } == true ? "\(message) \(advice)" : "\(message). \(advice)"
+    return isResume && isNameTaken
+      ? "'fullbore resume' does as the push was told, so run the same push again with an option: \(advice)" : advice
   }
 
   private func advice(_ goesOn: Bool) -> String? {
+    if let clash = cause as? NameClash { return clash.advice }
     if let hint = readOnlyHint(for: message) ?? folderHint(for: message) { return hint }
     if message.hasSuffix(" that an earlier run began)") {
       return

@@ -1,6 +1,7 @@
 import BlobCrypto
 import BlobHTTP
 import Blobs
+import Platform
 
 /// One JSON object on one line. Members are in the order in which they were added.
 struct JSONLine: Sendable {
@@ -20,6 +21,16 @@ struct JSONLine: Sendable {
   }
 
   var text: String { "{\(members)}" }
+
+  /// The text of an event, with the time.
+  func timed(at destination: String? = nil) -> String {
+    var line = self
+    if let destination { line.add("destination", destination) }
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    line.add("time", seconds: .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec))
+    return line.text
+  }
 
   mutating func add(_ name: String, _ value: String) { add(raw: name, JSONText.quoted(value)) }
   mutating func add(_ name: String, _ value: some BinaryInteger) { add(raw: name, "\(value)") }

@@ -1,7 +1,6 @@
 import BlobHTTP
 import BlobUpload
 import Blobs
-import Platform
 import Synchronization
 
 /// Output for programs: one JSON object per line, as `docs/push-events.schema.json` describes it. `event` is its type; sizes
@@ -12,20 +11,37 @@ final class JSONReport: PushReport {
   private let output: Console
   private let options: OutputOptions
   private let ticker: Ticker
+  /// The URL of the only destination that this report is for; nil: it is for all.
+  private let destination: String?
 
-  init(_ output: Console, _ counters: PushCounters, _ options: OutputOptions) {
+  init(
+    _ output: Console, _ counters: PushCounters, _ options: OutputOptions, of destinations: [ReportedDestination] = []
+  ) {
     self.output = output
     self.options = options
+    destination = nil
     let began = ContinuousClock.now
+    let totals = destinations.isEmpty ? [(url: nil, counters: counters)] : destinations.map { ($0.url, $0.counters) }
     // A watch may be idle for days; idle progress is reported only once.
-    let wasIdle = Atomic(false)
+    let wereIdle = Mutex(totals.map { _ in false })
     ticker = Ticker {
-      let isIdle = counters.isIdle
-      if !wasIdle.exchange(isIdle, ordering: .relaxed) || !isIdle {
-        output.write(timed(Self.progress(counters, began.duration(to: .now))) + "\n")
+      for (index, (url, counters)) in totals.enumerated() {
+        let isIdle = counters.isIdle
+        let wasIdle = wereIdle.withLock { were in
+          defer { were[index] = isIdle }
+          return were[index]
+        }
+        if wasIdle && isIdle { continue }
+        output.write(Self.progress(counters, began.duration(to: .now)).timed(at: url) + "\n")
       }
       output.flush()
     }
+  }
+
+  /// For what concerns one destination.
+  init(of destination: ReportedDestination, in whole: JSONReport) {
+    (output, options, ticker) = (whole.output, whole.options, whole.ticker)
+    self.destination = destination.url
   }
 
   func began(at endpoint: String, speaking protocolName: String) {
@@ -52,9 +68,9 @@ final class JSONReport: PushReport {
     write(line)
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
     var line = JSONLine("failed", file)
-    line.add("message", message)
+    line.add("message", advised(message, advice))
     line.add("kind", error?.kind ?? "busy")
     if let status = error?.status { line.add("status", status) }
     write(line)
@@ -74,6 +90,12 @@ final class JSONReport: PushReport {
     var line = JSONLine("left_out")
     line.add(path: path)
     line.add("message", reason)
+    write(line)
+  }
+
+  func removed(_ path: BytePath) {
+    var line = JSONLine("removed")
+    line.add(path: path)
     write(line)
   }
 
@@ -128,12 +150,33 @@ final class JSONReport: PushReport {
     line.add("interrupted", summary.isInterrupted)
     line.add("dry_run", summary.isDryRun)
     line.add("exit_status", summary.exit.rawValue)
+    if !summary.parts.isEmpty {
+      line.add("destinations", objects: summary.parts.map { Self.sums(of: $0.summary, at: $0.url) })
+    }
     if let error = summary.error { line.add("error", error) }
     write(line)
     output.flush()
   }
 
-  private func write(_ line: JSONLine) { output.write(timed(line) + "\n") }
+  /// One of several destinations in the summary.
+  private static func sums(of summary: PushSummary, at url: String) -> JSONLine {
+    var line = JSONLine()
+    line.add("destination", url)
+    line.add("files_sent", summary.filesSent)
+    line.add("bytes_sent", summary.bytesSent)
+    line.add("bytes_acknowledged", summary.bytesAcknowledged)
+    line.add("done_before", summary.filesDoneBefore)
+    line.add("already_there", summary.filesAlreadyThere)
+    line.add("failed", summary.filesFailed)
+    line.add("skipped", summary.filesSkipped)
+    line.add("renamed", summary.filesRenamed)
+    line.add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
+    line.add("exit_status", summary.exit.rawValue)
+    if let error = summary.error { line.add("error", error) }
+    return line
+  }
+
+  private func write(_ line: JSONLine) { output.write(line.timed(at: destination) + "\n") }
 
   private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> JSONLine {
     var line = JSONLine("progress")
@@ -149,18 +192,9 @@ final class JSONReport: PushReport {
   }
 }
 
-/// The text of an event, with the time.
-private func timed(_ line: JSONLine) -> String {
-  var line = line
-  var now = timespec()
-  clock_gettime(CLOCK_REALTIME, &now)
-  line.add("time", seconds: .seconds(now.tv_sec) + .nanoseconds(now.tv_nsec))
-  return line.text
-}
-
 extension UploadError {
   /// What the error is about, in a word of the JSON output.
-  fileprivate var kind: String {
+  var kind: String {
     switch side {
     case .source: "source"
     case .destination: (cause as? TransportError).map { "\($0.code)" } ?? "destination"

@@ -95,6 +95,7 @@ struct JournalStatus {
 
   /// Writes the text piece by piece. `pages`: where all entries are read, if they are shown.
   func write(_ pages: JournalPages, _ put: (String) -> Void) async throws(JournalError) {
+    let advice = GivenAdvice()
     if sums.isEmpty && listings.isEmpty { return put("The journal is empty: nothing was pushed yet.\n") }
     for place in places {
       put("\(shown(place.endpoint)) (\(place.protocolName))\n")
@@ -104,17 +105,17 @@ struct JournalStatus {
       if count > 0 { put("  done: \(Quantity.plural(count, "file")), \(Quantity.text(bytes: bytes))\n") }
       if showsAll, only == nil {
         pages.isDone = true
-        try await pages.forEach { page in page.forEach { put(line($0)) } }
+        try await pages.forEach { page in page.forEach { put(line($0, advice)) } }
         pages.isDone = false
       }
       for standing in Standing.allCases {
         guard let group = groups[place]?[standing] else { continue }
         put(heading(standing, group))
         if showsAll {
-          try await pages.forEach { page in page.forEach { if Standing($0) == standing { put(line($0)) } } }
+          try await pages.forEach { page in page.forEach { if Standing($0) == standing { put(line($0, advice)) } } }
           continue
         }
-        group.named.forEach { put(line($0)) }
+        group.named.forEach { put(line($0, advice)) }
         if group.count > Self.most {
           put("    and \(Quantity.grouped(group.count - Self.most)) more: 'fullbore status --all'\n")
         }
@@ -152,7 +153,8 @@ struct JournalStatus {
       "  \(standing.rawValue): \(Quantity.plural(group.count, "file")), \(Quantity.text(bytes: group.reached)) \(whole)sent\n"
   }
 
-  private func line(_ entry: JournalEntry) -> String {
+  /// `advice`: what was advised before, and is not said again.
+  private func line(_ entry: JournalEntry, _ advice: GivenAdvice) -> String {
     let length = entry.intent.length.map { Quantity.text(bytes: $0) } ?? "unknown length"
     var text = "    \(entry.id)  \(shown(entry.intent.path))  "
     if entry.state == .done { return text + "\(length), \(time(entry.updated))\n" }
@@ -182,7 +184,9 @@ struct JournalStatus {
     }
     if Standing(entry) == .failed, let error = entry.error {
       text += "        \(shown(error))\n"
-      if let remedy = remedy(for: error, goesOn: lost[entry.id] == nil) { text += "        \(remedy)\n" }
+      if let remedy = remedy(for: error, goesOn: lost[entry.id] == nil), advice.isNew(remedy) {
+        text += "        \(remedy)\n"
+      }
     }
     if entry.state == .refused { text += "        \(entry.refusalRemedy)\n" }
     if let lost = lost[entry.id] {

@@ -9,32 +9,46 @@ final class LineReport: PushReport {
   private let errors: Console
   private let options: OutputOptions
   private let ticker: Ticker
+  /// What the only destination that this report is for is called; nil: it is for all.
+  private let title: String?
+  private let advice = GivenAdvice()
 
   /// - `interval`: the time after which the totals are written again.
+  /// - `destinations`: whose totals are written, if there are several.
   init(
     _ output: Console, errors: Console, _ counters: PushCounters, _ options: OutputOptions,
-    interval: Duration = .seconds(60)
+    interval: Duration = .seconds(60), of destinations: [ReportedDestination] = []
   ) {
     self.output = output
     self.errors = errors
     self.options = options
+    title = nil
     let began = ContinuousClock.now
-    let state = Mutex((figures: ProgressFigures(), next: interval, sent: Int64(0)))
+    let totals = ProgressFigures.Lines(counters, destinations)
+    let state = Mutex((totals: totals, next: interval, sent: totals.sent.map { _ in Int64(0) }))
     ticker = Ticker {
       output.flush()
       if options.isQuiet { return }
       let now = began.duration(to: .now)
-      let line = state.withLock { state -> String? in
-        let line = state.figures.line(counters, running: counters.large.sentBytes, at: Quantity.seconds(now))
-        if now < state.next { return nil }
+      let lines = state.withLock { state -> [String] in
+        let lines = state.totals.lines(running: state.totals.running, at: Quantity.seconds(now))
+        if now < state.next { return [] }
         state.next = now + interval
-        let sent = counters.bytes.sent
+        let sent = state.totals.sent
         defer { state.sent = sent }
-        return sent == state.sent ? nil : line
+        return lines.indices.filter { sent[$0] != state.sent[$0] }.map { lines[$0] }
       }
-      if let line { errors.write("fullbore: \(line)\n") }
+      for line in lines { errors.write("fullbore: \(line)\n") }
     }
   }
+
+  /// For what concerns one destination.
+  init(of destination: ReportedDestination, in whole: LineReport) {
+    (output, errors, options, ticker) = (whole.output, whole.errors, whole.options, whole.ticker)
+    title = destination.title
+  }
+
+  private var prefix: String { title.map { "\($0): " } ?? "" }
 
   func began(at endpoint: String, speaking protocolName: String) {
     if options.isVerbose { notice("\(endpoint): speaks \(protocolName)") }
@@ -43,34 +57,36 @@ final class LineReport: PushReport {
   func started(_ file: PushedFile) {}
 
   func finished(_ file: PushedFile, how: Finish) {
-    if !options.isQuiet, let line = finishedLine(file, how, options) { output.write(line + "\n") }
+    if !options.isQuiet, let line = finishedLine(file, how, options) { output.write(prefix + line + "\n") }
   }
 
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?) {
-    errors.write("fullbore: \(shown(file.relative)): \(shown(message))\n")
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
+    errors.write("fullbore: \(prefix)\(shown(file.relative)): \(shown(self.advice.text(message, advice)))\n")
   }
 
   func failed(_ path: BytePath, _ message: String) {
-    errors.write("fullbore: \(shown(path)): \(shown(message))\n")
+    errors.write("fullbore: \(prefix)\(shown(path)): \(shown(message))\n")
   }
 
   func dropped(_ file: PushedFile) {}
 
   func leftOut(_ path: BytePath, reason: String) {
-    if options.isVerbose { output.write("\(shown(path))  left out: \(reason)\n") }
+    if options.isVerbose { output.write("\(prefix)\(shown(path))  left out: \(reason)\n") }
   }
 
   func notice(_ text: String) {
-    if !options.isQuiet { errors.write("fullbore: \(shown(text))\n") }
+    if !options.isQuiet { errors.write("fullbore: \(prefix)\(shown(text))\n") }
   }
+
+  func chosen(_ path: BytePath, _ what: String, length: Int64?) { output.write("\(prefix)\(shown(path))  \(what)\n") }
 
   func outage(_ outage: Outage) { notice(outage.text) }
 
-  func ended(_ text: String, _ error: UploadError?) { errors.write("fullbore: \(shown(text))\n") }
+  func ended(_ text: String, _ error: UploadError?) { errors.write("fullbore: \(prefix)\(shown(text))\n") }
 
   func summary(_ summary: PushSummary) {
     ticker.stop()
-    if !options.isQuiet { output.write(summary.text + "\n") }
+    if !options.isQuiet { for line in summary.lines { output.write(line + "\n") } }
     output.flush()
   }
 }

@@ -59,12 +59,13 @@ final class OutageMonitor: Sendable {
   private let state = Mutex(State())
   private let host: String
   /// Servers of sources that may be the ones that do not respond.
-  let sources = SourceWaits()
+  let sources: SourceWaits
   private let report: any PushReport
   private let counters: PushCounters
   private let ticker = Mutex<Ticker?>(nil)
 
-  init(_ endpoint: HTTPURL, _ report: any PushReport, _ counters: PushCounters) {
+  init(_ endpoint: HTTPURL, _ report: any PushReport, _ counters: PushCounters, sources: SourceWaits = SourceWaits()) {
+    self.sources = sources
     host = "\(endpoint.host):\(endpoint.port)"
     self.report = report
     self.counters = counters

@@ -11,19 +11,20 @@ final class ProgressBoard: Sendable {
     var running: [PushedFile] = []
     /// Messages since the last drawing, which stay on the screen.
     var remarks: [String] = []
-    /// Why nothing moves at the moment; nil while bytes move.
-    var outage: String?
-    var figures = ProgressFigures()
+    /// Why nothing moves to a destination at the moment, by the destination's name.
+    var outages: [(title: String?, text: String)] = []
+    var totals: ProgressFigures.Lines
   }
-  private let state = Mutex(State())
+  private let state: Mutex<State>
   private let output: Console
-  private let counters: PushCounters
   private let style: TerminalStyle
   private let began = ContinuousClock.now
 
-  init(_ output: Console, _ counters: PushCounters, _ style: TerminalStyle) {
+  init(
+    _ output: Console, _ counters: PushCounters, _ style: TerminalStyle, of destinations: [ReportedDestination] = []
+  ) {
     self.output = output
-    self.counters = counters
+    state = Mutex(State(totals: .init(counters, destinations)))
     self.style = style
   }
 
@@ -38,15 +39,20 @@ final class ProgressBoard: Sendable {
 
   func say(_ remark: String) { state.withLock { $0.remarks.append(remark) } }
 
-  /// Shows `text` above the totals until it is replaced; nil removes it.
-  func show(outage text: String?) { state.withLock { $0.outage = text } }
+  /// Shows `text` above the totals until it is replaced; nil removes it. `title`: the destination's name.
+  func show(outage text: String?, of title: String? = nil) {
+    state.withLock { state in
+      state.outages.removeAll { $0.title == title }
+      if let text { state.outages.append((title, text)) }
+    }
+  }
 
   func draw() { draw(ending: nil) }
 
-  /// Replaces the board by the pending messages and `line`.
-  func end(_ line: String) { draw(ending: line) }
+  /// Replaces the board by the pending messages and `lines`.
+  func end(_ lines: [String]) { draw(ending: lines) }
 
-  private func draw(ending: String?) {
+  private func draw(ending: [String]?) {
     let size = output.size
     let now = Quantity.seconds(began.duration(to: .now))
     let text = state.withLock { state in
@@ -54,7 +60,7 @@ final class ProgressBoard: Sendable {
       // cursor on that line, so that the next drawing finds the begin of the last one.
       var text = "\r"
       for line in state.remarks { text += line + "\u{1B}[K\n" }
-      if let ending { return text + ending + "\u{1B}[K\n\u{1B}[J" }
+      if let ending { return text + ending.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J" }
       let lines = boardLines(&state, size, at: now)
       // Without automatic wrapping a line takes one row, even if the terminal has become narrower a moment ago.
       text += "\u{1B}[?7l" + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[?7h\u{1B}[J\u{1B}[\(lines.count)A"
@@ -69,15 +75,19 @@ final class ProgressBoard: Sendable {
     // What does not fit on the screen could not be drawn over. The last column stays empty, since a terminal that is
     // widened may join a full line with the next one.
     let width = max(1, size.columns - 1)
-    let outage = state.outage.map { wrapped($0, width, most: 3) } ?? []
-    let most = max(0, min(Self.shownFiles, size.rows - 3 - outage.count))
+    let outage = state.outages.flatMap { wrapped($0.text, width, most: 3) }
+    let most = max(0, min(Self.shownFiles, size.rows - 2 - state.totals.titles.count - outage.count))
     var lines = state.running.prefix(most).map { Self.line(for: $0, width: width, style) }
     func add(_ text: String) { lines.append(fitted(text, width)) }
     let rest = state.running.count - lines.count
     if rest > 0 { add("  and \(Quantity.grouped(rest)) more") }
     outage.forEach(add)
-    let running = state.running.lazy.map { min($0.progress.sent, $0.length ?? .max) }.clampedSum
-    add(state.figures.line(counters, running: running, width: width, at: now))
+    let files = Dictionary(grouping: state.running, by: \.destination)
+    lines += state.totals.lines(
+      running: state.totals.titles.map {
+        (files[$0] ?? []).lazy.map { min($0.progress.sent, $0.length ?? .max) }.clampedSum
+      },
+      width: width, at: now)
     return lines
   }
 
@@ -95,7 +105,7 @@ final class ProgressBoard: Sendable {
       figures = padded(Quantity.text(bytes: position), 9)
     }
     let room = max(0, width - figures.count - 2 - (bar > 0 ? bar + 2 : 0))
-    let name = fitted("  " + shown(file.relative), room)
+    let name = fitted("  " + file.name, room)
     let space = String(repeating: " ", count: max(0, room - columns(of: name)))
     let text = name + space + "  "
     guard let length = file.length, bar > 0 else { return fitted(text + figures, width) }

@@ -55,6 +55,38 @@ struct ProgressFigures {
   }
 }
 
+extension ProgressFigures {
+  /// The totals of each destination, as lines. With several destinations, each line begins with the destination's name.
+  struct Lines {
+    private var parts: [(title: String?, counters: PushCounters, figures: ProgressFigures)]
+
+    init(_ counters: PushCounters, _ destinations: [ReportedDestination]) {
+      parts =
+        destinations.isEmpty
+        ? [(nil, counters, ProgressFigures())] : destinations.map { ($0.title, $0.counters, ProgressFigures()) }
+    }
+
+    /// The names of the destinations; nil: there is only one.
+    var titles: [String?] { parts.map(\.title) }
+
+    /// Bytes handed to connections, for each line.
+    var sent: [Int64] { parts.map(\.counters.bytes.sent) }
+
+    /// Bytes of unfinished large files that were sent, for each line.
+    var running: [Int64] { parts.map(\.counters.large.sentBytes) }
+
+    /// See `ProgressFigures.line`. `running`: bytes of unfinished files that were sent, for each line.
+    mutating func lines(running: [Int64], width: Int = .max, at time: Double) -> [String] {
+      parts.indices.map { index in
+        let title = parts[index].title.map { "\($0): " } ?? ""
+        return title
+          + parts[index].figures.line(
+            parts[index].counters, running: running[index], width: max(1, width - columns(of: title)), at: time)
+      }
+    }
+  }
+}
+
 /// The speed over the last five seconds, computed from samples of a growing sum.
 struct Speed {
   private var samples: [(time: Double, bytes: Int64)] = []

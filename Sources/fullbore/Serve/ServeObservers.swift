@@ -24,7 +24,7 @@ final class ServeObservers: Sendable {
     var queues: [FileQueue<ReceivedFile>] = []
     let notice = { @Sendable (text: String) in report.notice(text) }
     if let command = options.command {
-      queues.append(command.queue(notice: notice) { folder.appending($0.path) })
+      queues.append(command.queue(output: report.programOutput, notice: notice) { folder.appending($0.path) })
     }
     if let url = options.url {
       let notifier = UploadNotifier(url)

@@ -22,29 +22,33 @@ struct UploadCommand: Sendable {
   }
 
   /// Runs the program for each file that is added, for one after the other. A program that fails is reported to `notice`.
-  /// `path`: returns the file's path, or nil if the program must not be run for it any more. It may block.
+  /// `output`: gets each line that the program prints; nil: the program writes to standard error by itself. `path`: returns
+  /// the file's path, or nil if the program must not be run for it any more. It may block.
   func queue<File: HandedFile>(
-    atMost most: Int = 1000, notice: @escaping @Sendable (String) -> Void, path: @escaping @Sendable (File) -> BytePath?
+    atMost most: Int = 1000, output: (@Sendable (String) -> Void)?, notice: @escaping @Sendable (String) -> Void,
+    path: @escaping @Sendable (File) -> BytePath?
   ) -> FileQueue<File> {
     // A pool of its own, because the program may take any time.
     let pool = BlockingPool("fullbore-hook", threads: 1)
     return FileQueue("--\(option)", atMost: most, notice: notice) { entry in
-      let problem = await pool.run { path(entry.file).flatMap { run(on: $0) } }
+      let problem = await pool.run { path(entry.file).flatMap { run(on: $0, output) } }
       if let problem { notice("\(program) \(entry.file.title): the program \(problem)") }
     }
   }
 
-  /// Runs the program and waits for its end. It gets this process's environment and standard error, the latter also as
-  /// its standard output, because standard output belongs to the server's results. Returns what went wrong; nil:
-  /// nothing. Blocks.
-  func run(on file: BytePath) -> String? {
+  /// Runs the program and waits for its end. It gets this process's environment. What it prints goes to `output`, or to this
+  /// process's standard error, because standard output belongs to the results. Returns what went wrong; nil: nothing. Blocks.
+  func run(on file: BytePath, _ output: (@Sendable (String) -> Void)? = nil) -> String? {
     var pid: pid_t = 0
+    let lines = output.flatMap { ProgramLines($0) }
     let failure = spawnProgram(
-      program, [file], variables: processEnvironment(), descriptors: [(ours: nil, its: 0), (ours: 2, its: 1)],
+      program, [file], variables: processEnvironment(),
+      descriptors: [(ours: nil, its: 0), (ours: lines?.end ?? 2, its: 1), (ours: lines?.end ?? 2, its: 2)],
       hasOwnGroup: true, &pid)
     if failure != 0 { return "does not start: \(String(cString: strerror(failure)))" }
-    var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0 {
+    let ended = lines?.read(until: pid)
+    var status = ended ?? 0
+    while ended == nil, waitpid(pid, &status, 0) < 0 {
       if errno != EINTR { return "its end is not known: \(String(cString: strerror(errno)))" }
     }
     let signal = status & 0x7F

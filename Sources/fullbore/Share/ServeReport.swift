@@ -48,6 +48,13 @@ final class ServeReport: Sendable {
 
   func notice(_ text: String) { error.write("fullbore serve: warning: \(shown(text))") }
 
+  /// Writes a line of a program that is run for each file. nil: it may write to standard error by itself, as there is no line
+  /// that is drawn over.
+  var programOutput: (@Sendable (String) -> Void)? {
+    if !drawsStatus { return nil }
+    return { [error] line in error.write(shown(line)) }
+  }
+
   /// Draws the line with the current speed. Called now and then.
   func draw(_ activity: Server.Activity) {
     guard drawsStatus else { return }

@@ -6,7 +6,12 @@ enum OpenFiles {
   /// Maximum number of files to send concurrently; nil if the limit does not matter. A file needs at most four
   /// descriptors: its own, its connection's, and those of a connection or file that is being opened or closed. The rest
   /// of the program needs about forty.
-  static let mostJobs: Int? = jobs(within: raiseFileLimit())
+  static let mostJobs: Int? = mostJobs(ofEach: 1)
+
+  /// The same for each of several destinations.
+  static func mostJobs(ofEach destinations: Int) -> Int? {
+    jobs(within: 40 + max(0, raiseFileLimit() - 40) / destinations)
+  }
 
   /// The program was started with standard input closed. Descriptor 0 may since have been reused by the runtime, for
   /// example by epoll, whose descriptor has no file type.

@@ -39,17 +39,21 @@ actor DatabaseWalk: SourceWalk {
   private var sources: ArraySlice<DatabaseSource>
   private var last: Int64?
   private let name: BytePath?
+  /// The names of a single row at further destinations; nil uses the table's name column.
+  private let otherNames: [BytePath?]
   private let report: any PushReport
   private let counters: PushCounters
   private let emptySources: EmptySources
 
-  /// `name` is the name of a single row; nil uses the table's name column.
+  /// `name` is the name of a single row; nil uses the table's name column. `otherNames`: the same at further destinations.
   init(
-    _ sources: [DatabaseSource], as name: BytePath?, _ report: any PushReport, _ counters: PushCounters,
+    _ sources: [DatabaseSource], as name: BytePath?, others otherNames: [BytePath?] = [], _ report: any PushReport,
+    _ counters: PushCounters,
     _ emptySources: EmptySources
   ) {
     self.sources = sources[...]
     self.name = name
+    self.otherNames = otherNames
     self.report = report
     self.counters = counters
     self.emptySources = emptySources
@@ -63,7 +67,7 @@ actor DatabaseWalk: SourceWalk {
         sources = sources.dropFirst()
         let url = source.table.url(chunksOrderedBy: order)
         // The options ensure that there is a name.
-        return [FoundSource(.url(url), BytePath(url), as: name ?? "")]
+        return [FoundSource(.url(url), BytePath(url), as: name ?? "", others: otherNames.map { $0 ?? "" })]
       }
       let last = last
       let asked = await BlockingPool.shared.runUntilCancelled { cancel in
@@ -106,7 +110,7 @@ actor DatabaseWalk: SourceWalk {
         return true
       }
       if nulls > 0 {
-        counters.filesLeftOut.add(Int(clamping: nulls), ordering: .relaxed)
+        counters.leftOut(Int(clamping: nulls))
         report.notice(
           "\(source.place): left out \(Quantity.plural(Int(clamping: nulls), "row")) with NULL, and no BLOB")
       }
@@ -117,16 +121,18 @@ actor DatabaseWalk: SourceWalk {
 
   private func place(_ row: SQLiteBlobTable.Row, in table: SQLiteBlobTable) -> FoundSource? {
     let url = table.url(row: row.number, named: row.name)
-    let arrival = name ?? row.name
-    if !arrival.isNameBelow {
-      fail(url, "its name '\(shown(arrival))' is none that a file can have")
-      return nil
+    let arrivals = ([name] + otherNames).map { $0 ?? row.name }
+    for arrival in arrivals {
+      if !arrival.isNameBelow {
+        fail(url, "its name '\(shown(arrival))' is none that a file can have")
+        return nil
+      }
+      if arrival.bytes.count > SQLiteBlobTable.longestName {
+        fail(url, "its name has more than \(SQLiteBlobTable.longestName) bytes")
+        return nil
+      }
     }
-    if arrival.bytes.count > SQLiteBlobTable.longestName {
-      fail(url, "its name has more than \(SQLiteBlobTable.longestName) bytes")
-      return nil
-    }
-    return FoundSource(.url(url), BytePath(url), as: arrival)
+    return FoundSource(.url(url), BytePath(url), as: arrivals[0], others: Array(arrivals.dropFirst()))
   }
 
   private func fail(_ source: String, _ message: String) {

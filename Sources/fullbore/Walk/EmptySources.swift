@@ -23,6 +23,16 @@ final class EmptySources: Sendable {
     case unfinished(Int)
     /// An earlier push ended before all files were listed.
     case unread
+
+    /// The larger one counts where two destinations differ.
+    var rank: Int {
+      switch self {
+      case .sent: 0
+      case .unknown: 1
+      case .unread: 2
+      case .unfinished: 3
+      }
+    }
   }
 
   private struct State {
@@ -43,7 +53,7 @@ final class EmptySources: Sendable {
     }
   }
 
-  /// Looks up in the journal what became of the files of these sources at `destination`.
+  /// Looks up in the journal what became of the files of these sources at `destination`, which may be one of several.
   /// - `followsUnread`: an earlier push of the same sources ended before all their files were listed.
   func look(in journal: Journal, destination: Int64, followsUnread: Bool) async throws(UploadError) {
     for source in state.withLock({ $0.found }) {
@@ -52,7 +62,10 @@ final class EmptySources: Sendable {
         let finding: Finding =
           history.unfinished > 0
           ? .unfinished(history.unfinished) : followsUnread ? .unread : history.hasSent ? .sent : .unknown
-        state.withLock { $0.findings[source] = finding }
+        state.withLock { state in
+          if let known = state.findings[source], known.rank >= finding.rank { return }
+          state.findings[source] = finding
+        }
       } catch {
         throw UploadError(journal: error)
       }

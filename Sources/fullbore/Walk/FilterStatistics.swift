@@ -57,6 +57,9 @@ final class FilterStatistics: Sendable {
     return useless.isEmpty ? nil : useless.joined(separator: " ") + " matched nothing"
   }
 
+  /// The number of files and folders that patterns have left out.
+  var filtered: Int { passedOver.load(ordering: .relaxed) + excluded.load(ordering: .relaxed) }
+
   /// There were files, but none matched an `--include`.
   var isNothingIncluded: Bool {
     included.load(ordering: .relaxed) == 0 && passedOver.load(ordering: .relaxed) > 0

@@ -175,7 +175,11 @@ extension PushOptions {
   func edit(of item: TreeItem) -> FoundRendition.Finding {
     guard let name = editable(item) else { return .none }
     let relative = BytePath(item.relative.folder.bytes + Gallery().renditionName(of: name).bytes)
-    return .find(item, as: place(item, named: relative, beside: item.path), editQuality, renderer)
+    let found = FoundRendition.Finding.find(
+      item, as: place(item, named: relative, beside: item.path), editQuality, renderer)
+    guard case .rendered(var rendition) = found else { return found }
+    rendition.others = also.map { $0.place(item, named: relative, beside: item.path) }
+    return .rendered(rendition)
   }
 
   /// Whether a sidecar contains an edit of the file. Blocks.

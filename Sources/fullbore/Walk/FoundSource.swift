@@ -1,7 +1,7 @@
 import BlobUpload
 import Blobs
 
-/// A source that was found, and its path at the destination.
+/// A source that was found, and its name at the destination.
 struct FoundSource: Sendable {
   enum Place: Sendable {
     /// A file whose path is `identity`, in the version that was found.
@@ -16,13 +16,25 @@ struct FoundSource: Sendable {
   let place: Place
   /// The source's identity in the journal; for a file, its absolute path.
   let identity: BytePath
-  /// The path below the destination. A NUL in it stands for the counter of the layout.
-  let arrival: BytePath
+  /// The path below the destination, and how it counts on where it is taken.
+  var name: UploadQueue.NumberedName
+  /// The paths below further destinations of the same push; empty: there are none.
+  var others: [BytePath]
 
-  init(_ place: Place, _ identity: BytePath, as arrival: BytePath) {
+  /// `arrival`: the path below the destination. A NUL in it stands for the counter of the layout.
+  init(_ place: Place, _ identity: BytePath, as arrival: BytePath, others: [BytePath] = []) {
     self.place = place
     self.identity = identity
-    self.arrival = arrival
+    name = UploadQueue.NumberedName(arrival)
+    self.others = others
+  }
+
+  /// The source for one destination of the push.
+  func at(_ destination: Int) -> FoundSource {
+    if destination > 0 { return FoundSource(place, identity, as: others[destination - 1]) }
+    var found = self
+    found.others = []
+    return found
   }
 
   init(_ item: TreeItem) { self.init(.file(item.stamp), item.path, as: item.relative) }

@@ -1,9 +1,10 @@
 import BlobCrypto
+import BlobUpload
 import Blobs
 import Platform
 
 /// Two different files of one push with the same destination path. Sending both would lose one of them.
-struct NameClash: Sendable, Hashable {
+struct NameClash: Error, Hashable {
   /// The second file, which is not sent.
   let identity: BytePath
   /// The file that has the name.
@@ -12,10 +13,22 @@ struct NameClash: Sendable, Hashable {
   let dropsFolders: Bool
 
   var message: String {
-    "\(identity) is not sent: \(other), which is another file, has that name in this push. \(advice)"
+    "\(identity) is not sent: \(other), \(Self.reason)"
   }
 
-  private var advice: String {
+  private static let reason = "which is another file, has that name in this push"
+
+  /// Advice for a clash of which only the message is stored; nil if it is another message.
+  static func hint(for message: String) -> String? {
+    message.contains(reason) ? "--on-conflict rename sends it under a name with a number" : nil
+  }
+
+  /// The failure of the file. `isSkipped`: the user wants files whose names are taken to be left out.
+  func error(isSkipped: Bool = false) -> UploadError {
+    UploadError(.giveUp, .file, message, status: isSkipped ? 409 : nil, cause: self)
+  }
+
+  var advice: String {
     if dropsFolders {
       return
         "A form has a file's name, and not its folders: a field like --form 'path={path}' gives those too, and with "

@@ -2,7 +2,8 @@ import Blobs
 import Platform
 
 /// A folder being read. All its names are sorted if they fit the limit; otherwise they come in the order of the file
-/// system.
+/// system. With `keepsPhotosTogether` the limit is that up to which files of one photo are found, and these follow each
+/// other, the main file first.
 final class OpenFolder {
   let path: BytePath
   let relative: BytePath
@@ -16,9 +17,10 @@ final class OpenFolder {
   private var letters: [UInt8] = []
   private var names: [Range<Int>] = []
   private var hasMore = true
+  private let keepsPhotosTogether: Bool
 
   /// nil if the folder cannot be opened; `errno` has the reason.
-  init?(_ path: BytePath, _ relative: BytePath, follow: Bool) {
+  init?(_ path: BytePath, _ relative: BytePath, follow: Bool, keepsPhotosTogether: Bool = false) {
     let descriptor = path.open(O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW))
     if descriptor < 0 { return nil }
     guard let stream = fdopendir(descriptor) else {
@@ -30,6 +32,7 @@ final class OpenFolder {
     self.path = path
     self.relative = relative
     self.stream = stream
+    self.keepsPhotosTogether = keepsPhotosTogether
     fill()
   }
 
@@ -45,13 +48,18 @@ final class OpenFolder {
   }
 
   private func fill() {
-    while names.count < FileTree.sortedLimit, let name = readName() {
+    let limit = keepsPhotosTogether ? PhotoGroups.most : FileTree.sortedLimit
+    while names.count < limit, let name = readName() {
       names.append(letters.count..<letters.count + name.count)
       letters += name
     }
     if hasMore { return names.reverse() }
     letters.withUnsafeBytes { letters in
       names.sort { BytePath.isLess(.init(rebasing: letters[$1]), .init(rebasing: letters[$0])) }
+    }
+    if keepsPhotosTogether {
+      let sorted = Array(names.reversed())
+      names = PhotoGroups.order(of: sorted.count) { BytePath(letters[sorted[$0]]) }.reversed().map { sorted[$0] }
     }
   }
 

@@ -12,7 +12,7 @@ actor PushWalk: SourceWalk {
   /// Selects files as `watch` does.
   private let isWatch: Bool
   private let report: any PushReport
-  private let counters: PushCounters
+  let counters: PushCounters
   private var tree: FileTree
   private let reads: SourceReads
   private let databases: DatabaseWalk
@@ -38,12 +38,15 @@ actor PushWalk: SourceWalk {
     let namesHidden = options.output.isVerbose || options.output.isJSON
     tally = FilterStatistics(
       foundHidden: { path in
-        counters.filesHidden.add(1, ordering: .relaxed)
+        counters.hidden()
         if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
       }, foundNothing: { [emptySources] in emptySources.note(.folder($0), hasJournal: $1) })
     tree = FileTree(roots, options.tree, counting: tally, entering: entering)
-    promised = RenameTracker(roots, options.tree)
-    databases = DatabaseWalk(options.databases, as: options.nameOfOne, report, counters, emptySources)
+    promised =
+      options.also.isEmpty
+      ? RenameTracker(roots, options.tree) : RenameTracker(roots, options.tree, most: SharedWalk.most)
+    databases = DatabaseWalk(
+      options.databases, as: options.nameOfOne, others: options.also.map(\.nameOfOne), report, counters, emptySources)
     urls = options.urls[...]
   }
 
@@ -60,13 +63,18 @@ actor PushWalk: SourceWalk {
   func next() async -> [FoundSource]? {
     if hasStandardInput {
       hasStandardInput = false
-      counters.isListed.store(true, ordering: .relaxed)
-      let name = options.name ?? options.nameOfOne ?? FoundSource.standardInputIdentity
-      return [FoundSource(.standardInput, FoundSource.standardInputIdentity, as: name)]
+      counters.listed()
+      let identity = FoundSource.standardInputIdentity
+      func name(_ options: PushOptions) -> BytePath { options.name ?? options.nameOfOne ?? identity }
+      return [FoundSource(.standardInput, identity, as: name(options), others: options.also.map(name))]
     }
     // One at a time: the feed asks the server of each URL, and requests the next one when it may ask another server.
     if let source = urls.popFirst() {
-      return [FoundSource(.url(source.url.text), source.identity, as: options.nameOfOne ?? source.name)]
+      return [
+        FoundSource(
+          .url(source.url.text), source.identity, as: options.nameOfOne ?? source.name,
+          others: options.also.map { $0.nameOfOne ?? source.name })
+      ]
     }
     if let rows = await databases.next() { return rows }
     return await nextFiles()
@@ -86,7 +94,7 @@ actor PushWalk: SourceWalk {
       // There were files, but all of them were left out, for example by --edits.
       for source in options.sources { emptySources.note(.folder(source.absolute())) }
     }
-    counters.isListed.store(true, ordering: .relaxed)
+    counters.listed()
     return nil
   }
 
@@ -104,61 +112,12 @@ actor PushWalk: SourceWalk {
     }
   }
 
-  /// Lists what would be sent. If files may have the same destination path, all paths are kept in memory.
-  func list() async {
-    var owners: [BytePath: BytePath] = [:]
-    let dropsFolders = options.dropsFolders
-    while let found = await next() {
-      for found in found {
-        var what = "\(shown(found.identity))"
-        var length: Int64?
-        switch found.place {
-        case .file(let stamp):
-          what = Quantity.text(bytes: stamp.size)
-          length = stamp.size
-        case .standardInput:
-          counters.found(length: nil)
-          what = "standard input"
-        case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
-        case .url: counters.found(length: nil)
-        }
-        var numbered = UploadQueue.NumberedName(options.sealedName(found.arrival))
-        var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
-        if options.namesMayMeet {
-          while options.onConflict == .rename, let other = owners[name],
-            await NameClash(of: found.identity, with: other, dropsFolders: dropsFolders, replaces: options.overwrites)
-              != nil, numbered.count()
-          {}
-          if let other = owners[name],
-            let clash = await NameClash(
-              of: found.identity, with: other, dropsFolders: dropsFolders, replaces: options.overwrites)
-          {
-            if options.onConflict == .skip {
-              counters.skipped(length: length)
-              report.leftOut(found.identity, reason: "\(other) in this push has its name")
-              continue
-            }
-            // A file that is not sent does not count in the total.
-            counters.withdrawn(length: length)
-            counters.notFound()
-            report.failed(
-              PushedFile(path: found.identity, relative: numbered.path, length: length), clash.message,
-              UploadError(.giveUp, .file, clash.message))
-            continue
-          }
-          owners[name] = found.identity
-        }
-        report.chosen(numbered.path, what, length: length)
-      }
-    }
-  }
-
   /// The result of reading a file and the files beside it.
   private enum Look: Sendable {
     /// The file was found before under another name.
     case known
     case leftOut(String)
-    case at(BytePath, edit: FoundRendition.Finding)
+    case at(BytePath, others: [BytePath], edit: FoundRendition.Finding)
   }
 
   /// Blocks. Has no further effect once it was abandoned.
@@ -166,7 +125,12 @@ actor PushWalk: SourceWalk {
     guard case .file(let item) = event, promised.take(item) else { return .known }
     if isWatch, UnfinishedName.matches(item.path.name) { return .leftOut(UnfinishedName.reason) }
     switch options.placing(of: item) {
-    case .at(let arrival): return .at(arrival, edit: edit(of: item))
+    case .at(let arrival):
+      // What is left out is the same for all destinations.
+      let others = options.also.map { other in
+        if case .at(let path) = other.placing(of: item) { path } else { arrival }
+      }
+      return .at(arrival, others: others, edit: edit(of: item))
     case .leftOut(let reason): return .leftOut(reason)
     }
   }
@@ -180,9 +144,11 @@ actor PushWalk: SourceWalk {
   /// For each event the file, its rendered edit, both, or nothing. Finding the destination may read the file.
   private func files(_ events: [TreeEvent]) async -> [FoundSource] {
     for event in events where !hasToldRenaming {
-      guard let notice = options.renaming(of: event) else { continue }
-      hasToldRenaming = true
-      report.notice(notice)
+      for options in options.all {
+        guard let notice = options.renaming(of: event) else { continue }
+        hasToldRenaming = true
+        report.notice(notice)
+      }
     }
     guard let looks = await reads.each(events, { [self] in look(at: $0) }) else { return [] }
     return zip(events, looks).flatMap { event, look in files(event, look) }
@@ -194,7 +160,8 @@ actor PushWalk: SourceWalk {
       switch look {
       case .known: return []
       case .leftOut(let reason): leaveOut(item.path, reason)
-      case .at(let arrival, let edit): return original(item, as: arrival, edit)
+      case .at(let arrival, let others, let edit):
+        return original(FoundSource(.file(item.stamp), item.path, as: arrival, others: others), item.stamp.size, edit)
       case nil: fail(item.path, reads.complaint)
       }
     case .skipped(let path, let reason): leaveOut(path, reason)
@@ -208,27 +175,26 @@ actor PushWalk: SourceWalk {
     report.failed(path, message)
   }
 
-  private func original(_ item: TreeItem, as arrival: BytePath, _ edit: FoundRendition.Finding) -> [FoundSource] {
-    let original = FoundSource(.file(item.stamp), item.path, as: arrival)
+  private func original(_ original: FoundSource, _ size: Int64, _ edit: FoundRendition.Finding) -> [FoundSource] {
     switch edit {
     case .none: break
     case .refused(let reason):
-      report.notice("\(item.path): its edit is not rendered, the original is sent: \(reason)")
+      report.notice("\(original.identity): its edit is not rendered, the original is sent: \(reason)")
     case .rendered(let rendition):
       counters.found(length: nil)
       if options.edits != .both {
-        leaveOut(item.path, "its edit is rendered as \(UploadQueue.NumberedName(rendition.arrival).path.name)")
+        leaveOut(original.identity, "its edit is rendered as \(rendition.name.path.name)")
         return [rendition]
       }
-      counters.found(length: item.stamp.size)
+      counters.found(length: size)
       return [original, rendition]
     }
-    counters.found(length: item.stamp.size)
+    counters.found(length: size)
     return [original]
   }
 
   private func leaveOut(_ path: BytePath, _ reason: String) {
-    counters.filesLeftOut.add(1, ordering: .relaxed)
+    counters.leftOut()
     report.leftOut(path, reason: reason)
   }
 }

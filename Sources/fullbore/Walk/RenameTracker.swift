@@ -37,12 +37,14 @@ final class RenameTracker: Sendable {
     var due = Duration.zero
   }
 
-  private static let most = 2048
+  private let most: Int
   private let state = Monitor(State())
   private let roots: [BytePath]
   private let options: TreeOptions
 
-  init(_ roots: [BytePath], _ options: TreeOptions) {
+  /// `most`: the number of files that are remembered.
+  init(_ roots: [BytePath], _ options: TreeOptions, most: Int = 2048) {
+    self.most = most
     self.roots = roots
     self.options = options
   }
@@ -55,12 +57,12 @@ final class RenameTracker: Sendable {
     let promise = Promise(path: item.path, size: item.stamp.size, modified: item.stamp.modified)
     let known: Promise? = state.update(waking: .none) { state in
       if let known = state.promises[number], item.isOnlyName, known.isLike(promise) { return known }
-      state.add(promise, number, most: Self.most)
+      state.add(promise, number, most: most)
       return nil
     }
     guard let known else { return true }
     if number.isAt(known.path) {
-      state.update(waking: .none) { $0.add(promise, number, most: Self.most) }
+      state.update(waking: .none) { $0.add(promise, number, most: most) }
       return true
     }
     state.update { $0.promises[number]?.moved = item.path }

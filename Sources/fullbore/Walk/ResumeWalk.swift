@@ -10,6 +10,8 @@ actor ResumeWalk: SourceWalk {
   /// The entries of this page that are still to be listed: sources that are no local files, and files.
   private var elsewhere: ArraySlice<JournalEntry> = []
   private var files: ArraySlice<JournalEntry> = []
+  /// How the names of this page count on, by the entries' ids.
+  private var names: [Int64: UploadQueue.NumberedName] = [:]
   /// The error that has ended the list early.
   private(set) var failure: JournalError?
   private let renderer = RendererLocator()
@@ -42,6 +44,7 @@ actor ResumeWalk: SourceWalk {
       let entries = page.filter { $0.state != .refused }
       elsewhere = entries.filter(\.isElsewhere)[...]
       files = entries.filter { !$0.isElsewhere }[...]
+      names = try await pages.journal.numberedNames(of: entries)
     } catch {
       (failure, hasEnded) = (error, true)
     }
@@ -50,9 +53,9 @@ actor ResumeWalk: SourceWalk {
 
   private func nextOfPage() async -> [FoundSource]? {
     while let entry = elsewhere.popFirst() {
-      let (source, arrival) = (entry.intent.source, entry.intent.path)
-      if !URLSource.isURL(source) { return [FoundSource(.url(source.description), source, as: arrival)] }
-      if let url = URLSource(kept: source) { return [FoundSource(.url(url.url.text), source, as: arrival)] }
+      let source = entry.intent.source
+      if !URLSource.isURL(source) { return [found(.url(source.description), entry)] }
+      if let url = URLSource(kept: source) { return [found(.url(url.url.text), entry)] }
       fail(entry, .queryNotKept)
     }
     while !files.isEmpty {
@@ -83,9 +86,9 @@ actor ResumeWalk: SourceWalk {
     }
     switch look.rendition {
     case .none: break
-    case .rendered(let found):
+    case .rendered(let rendition):
       counters.found(length: nil)
-      return found
+      return found(rendition.place, entry)
     case .refused(let reason):
       fail(source, "its edit cannot be rendered any more: \(reason); 'fullbore abort \(entry.id)' gives it up")
       return nil
@@ -93,11 +96,19 @@ actor ResumeWalk: SourceWalk {
     switch look.stamp {
     case .success(let stamp):
       counters.found(length: stamp.size)
-      return FoundSource(.file(stamp), source, as: entry.intent.path)
+      return found(.file(stamp), entry)
     case .failure(let error):
       fail(source, error.message)
       return nil
     }
+  }
+
+  private func found(_ place: FoundSource.Place, _ entry: JournalEntry) -> FoundSource {
+    let (source, path) = (entry.intent.source, entry.intent.path)
+    var found = FoundSource(place, source, as: path)
+    // Entries of earlier versions have no number of their own.
+    found.name = names[entry.id] ?? UploadQueue.NumberedName(path, of: source.name)
+    return found
   }
 
   private func fail(_ entry: JournalEntry, _ lost: LostSource) {

@@ -85,9 +85,10 @@ struct Settling {
 
   mutating func drop(_ path: BytePath) { files[path] = nil }
 
-  /// The files to check now. Each stays until `look` or `drop` is called for it.
-  func due(at now: ContinuousClock.Instant) -> [(path: BytePath, file: File)] {
-    files.filter { $0.value.due <= now }.map { ($0.key, $0.value) }
+  /// The files to check now, in the order that the options want. Each stays until `look` or `drop` is called for it.
+  func due(at now: ContinuousClock.Instant, _ options: TreeOptions = TreeOptions()) -> [(path: BytePath, file: File)] {
+    let due = files.filter { $0.value.due <= now }.map { (path: $0.key, file: $0.value) }
+    return options.keepsPhotosTogether ? PhotoGroups.order(of: due.count) { due[$0].path }.map { due[$0] } : due
   }
 
   /// Updates a file that is due with its current stamp and writers. Returns true if it is at rest, and then stops

@@ -26,9 +26,7 @@ actor WatchFeed {
   private var roots: WatchedRoots
   private var walk: Walk?
   private var foldersToCome: [WatchedFolders.Place] = []
-  private var hasListed = false
-  private var hasToldListed = false
-  private var hasToldLimit = false
+  private var (hasListed, hasToldListed, hasToldLimit) = (false, false, false)
   /// When to walk everything again; nil: only when there is a reason.
   private var walkDue: ContinuousClock.Instant? = .now
 
@@ -96,6 +94,7 @@ actor WatchFeed {
   }
 
   private var timeToWait: Duration {
+    inbox.settling.store(settling.count, ordering: .relaxed)
     let dates = [settling.next, links.next, walkDue, roots.due].compactMap { $0 }
     return max(.zero, ContinuousClock.now.duration(to: dates.min()!))
   }
@@ -186,7 +185,7 @@ extension WatchFeed {
 extension WatchFeed {
   private func takeRested() -> [TreeItem] {
     var items: [TreeItem] = []
-    for (path, file) in settling.due(at: .now) where items.count < PushWalk.batch {
+    for (path, file) in settling.due(at: .now, options.push.tree) where items.count < PushWalk.batch {
       var status = stat()
       let isThere = path.status(&status) == 0
       guard isThere, status.st_mode & S_IFMT == S_IFREG else {

@@ -20,6 +20,8 @@ final class WatchInbox: Sendable {
     var refused = RememberedFiles()
   }
   private let state = Mutex(State())
+  /// How many files are not at rest yet, so that they are not sent.
+  let settling = Atomic(0)
 
   func begin(_ file: Handed) { state.withLock { $0.underWay[file.path] = file } }
   func isUnderWay(_ path: BytePath) -> Bool { state.withLock { $0.underWay[path] != nil } }

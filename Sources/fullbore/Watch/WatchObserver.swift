@@ -16,12 +16,12 @@ final class WatchObserver: UploadObserver {
   private let report: any PushReport
   private let counters: PushCounters
   private let options: WatchOptions
-  private let arrived: FileQueue<ArrivedFile>?
+  private let arrived: @Sendable (ArrivedFile) -> Void
 
   /// `arrived` gets each file that this watch has sent, and those that it finds at its begin and an earlier one has sent.
   init(
     _ feed: WatchFeed, _ report: any PushReport, _ counters: PushCounters, _ options: WatchOptions,
-    _ arrived: FileQueue<ArrivedFile>?, _ outage: OutageMonitor?
+    _ outage: OutageMonitor?, _ arrived: @escaping @Sendable (ArrivedFile) -> Void
   ) {
     self.arrived = arrived
     pushed = PushObserver(
@@ -39,17 +39,21 @@ final class WatchObserver: UploadObserver {
     switch outcome {
     case .sent:
       pushed.ended(item, progress, outcome)
-      arrived?.add(ArrivedFile(path: item.identity, validator: item.info.validator))
+      arrived(ArrivedFile(path: item.identity, validator: item.info.validator))
     case .doneBefore where file?.isFirst == true:
       pushed.ended(item, progress, outcome)
       // The earlier watch may have ended before the program was run.
-      arrived?.add(ArrivedFile(path: item.identity, validator: item.info.validator))
+      arrived(ArrivedFile(path: item.identity, validator: item.info.validator))
     case .doneBefore: withdraw(item, progress)
     case .busy:
       again(file, after: Self.busy)
       withdraw(item, progress)
     case .failed(let error) where error.isOfMovingSource:
-      if options.push.output.isVerbose { report.notice("\(error.message): it is sent once it rests") }
+      if error.isOfFileDeletedOnTheWay {
+        report.notice(error.message)
+      } else if options.push.output.isVerbose {
+        report.notice("\(error.message): it is sent once it rests")
+      }
       again(file, after: options.settle)
       withdraw(item, progress)
     // The end of the run reports this error, and the next run offers its files again.

@@ -48,13 +48,16 @@ final class DavStore: Sendable {
     case "PROPFIND":
       if !tellsProperties { return .init(405) }
       if files[name] == nil && !isFolder(name) { return .init(404) }
-      let type = files[name] == nil ? "<D:collection/>" : ""
+      let below =
+        request.headers["Depth"] == "1" ? files.all.filter { Self.joined($0.components.dropLast()) == name } : []
+      let base = request.path.hasSuffix("/") ? request.path : request.path + "/"
+      let responses =
+        [properties(of: name, at: request.path)]
+        + below.map { properties(of: $0, at: base + HTTPURL.encode($0.name.bytes)) }
       return .init(
         207, ["Content-Type": "application/xml"],
         Array(
-          ("<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\"><D:response><D:href>\(request.path)</D:href><D:propstat>"
-            + "<D:prop><D:resourcetype>\(type)</D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat>"
-            + "</D:response></D:multistatus>").utf8))
+          "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\">\(responses.joined())</D:multistatus>".utf8))
     case "PUT":
       if isFolder(name) { return .init(405) }
       if !hasParent(name) { return .init(409) }
@@ -77,6 +80,13 @@ final class DavStore: Sendable {
     case "DELETE": return .init(files.remove(name) == nil ? 404 : 204)
     default: return .init(501)
     }
+  }
+
+  private func properties(of name: BytePath, at path: String) -> String {
+    let length = files[name].map { "<D:getcontentlength>\($0.count)</D:getcontentlength>" } ?? ""
+    let type = files[name] == nil ? "<D:collection/>" : ""
+    return "<D:response><D:href>\(path)</D:href><D:propstat><D:prop><D:resourcetype>\(type)</D:resourcetype>\(length)"
+      + "</D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
   }
 
   /// Stores `bytes` at `path`, as MOVE does: it deletes a folder of that name with all that it contains.

@@ -6,7 +6,7 @@ import Blobs
 /// A strict in-memory S3 server for checks: it verifies every signature, checksum, size and part order by computing it
 /// itself.
 ///
-/// Not implemented: listing by delimiter, versions, access lists, encryption.
+/// Not implemented: versions, access lists, encryption.
 public final class S3Peer: Sendable {
   public struct Options: Sendable {
     public var bucket = "media"

@@ -44,6 +44,7 @@ struct S3PeerHandler {
     try checkFields(request, isOfBucket: key.isEmpty)
     switch request.method {
     case "GET" where request.query("uploads") != nil: return listUploads(request, state)
+    case "GET" where key.isEmpty && request.query("list-type") == "2": return S3PeerList(state, options).answer(request)
     case "GET" where key.isEmpty: return .xml("<ListBucketResult><Name>\(options.bucket)</Name></ListBucketResult>")
     case "GET" where upload != nil:
       return try listParts(

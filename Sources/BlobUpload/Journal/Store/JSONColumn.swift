@@ -14,6 +14,9 @@ enum JSONColumn {
     return String(decoding: try! encoder.encode(value), as: UTF8.self)
   }
 
+  /// The ids for `json_each`.
+  static func list(_ ids: some Sequence<Int64>) -> String { "[\(ids.map(String.init).joined(separator: ","))]" }
+
   /// nil for invalid text; the callers decide what to do.
   static func decode<Value: Decodable>(_ text: String) -> Value? {
     try? JSONDecoder().decode(Value.self, from: Data(text.utf8))

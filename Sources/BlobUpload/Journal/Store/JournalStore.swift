@@ -16,6 +16,8 @@ final class JournalStore {
   let notes: NoteWriter
   let listings: ListingTable
   let metadata: MetadataTable
+  let numbers: NumberTable
+  let compared: ComparedTable
   let hosts: HostTable
   let jobs: JobTable
 
@@ -41,7 +43,8 @@ final class JournalStore {
     claims = UploadClaims(uploads, replaced, rows)
     notes = NoteWriter(uploads, replaced, rows)
     listings = ListingTable(database: database, destinations: destinations, owners: owners)
-    metadata = MetadataTable(database: database)
+    (metadata, numbers) = (MetadataTable(database: database), NumberTable(database: database))
+    compared = ComparedTable(database: database)
     (hosts, jobs) = (HostTable(database: database), JobTable(database: database))
   }
 

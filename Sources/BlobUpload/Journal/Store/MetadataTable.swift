@@ -16,6 +16,17 @@ struct MetadataTable {
     return text.flatMap { JSONColumn.decode($0) }
   }
 
+  /// The same for several uploads, by their ids.
+  func additions(of ids: [Int64]) throws(SQLiteError) -> [Int64: JournalAddition] {
+    let select = try database.statement(
+      "SELECT upload, json FROM metadata WHERE upload IN (SELECT value FROM json_each(?1))")
+    defer { select.reset() }
+    try select.bind(1, JSONColumn.list(ids))
+    var additions: [Int64: JournalAddition] = [:]
+    while try select.step() { additions[select.int(0)] = select.text(1).flatMap { JSONColumn.decode($0) } }
+    return additions
+  }
+
   /// Must be called inside a transaction.
   func keep(_ addition: JournalAddition?, of id: Int64) throws(SQLiteError) {
     guard let addition else { return try database.run("DELETE FROM metadata WHERE upload = ?1", with: id) }

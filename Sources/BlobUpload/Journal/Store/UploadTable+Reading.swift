@@ -82,7 +82,7 @@ extension UploadTable {
   ) throws(SQLiteError) -> [JournalEntry] {
     try select.bind(1, id)
     try select.bind(2, Int64(limit))
-    try select.bind(3, destinations.map { "[\($0.map(String.init).joined(separator: ","))]" })
+    try select.bind(3, destinations.map { JSONColumn.list($0) })
     return try entries(select)
   }
 

@@ -1,7 +1,7 @@
 import BlobSQLite
 
 /// The table `upload`, whose rows are the journal's entries, and `receipt`, `removed` and `finished` beside it. A removed row
-/// takes its metadata along.
+/// takes its metadata and its number along.
 ///
 /// The end of a transaction adds the changed totals to `finished`, so all changes are made in `transaction`.
 final class UploadTable {
@@ -69,6 +69,7 @@ final class UploadTable {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
     try database.run("DELETE FROM metadata WHERE upload = ?1", with: id)
+    try database.run("DELETE FROM numbered WHERE upload = ?1", with: id)
     try database.run("DELETE FROM upload WHERE id = ?1", with: id)
     try database.run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
   }

@@ -157,7 +157,7 @@ struct NextcloudChunks: Sendable {
   /// PROPFIND: the server's offset, from the sizes of its chunks. 404: they were joined, or no longer exist.
   mutating func held(_ with: UploadContext) async throws(UploadError) -> Held {
     var request = HTTPRequest("PROPFIND", folder, ["Depth": "1"])
-    let listing = Listing()
+    let listing = DavListingText()
     let response = try await with.send(
       following: &request,
       Exchange(received: { bytes throws(BlobError) in try listing.append(bytes) }))
@@ -192,7 +192,7 @@ struct NextcloudChunks: Sendable {
 }
 
 /// A response that is longer than the transport's limit for bodies.
-private final class Listing: Sendable {
+final class DavListingText: Sendable {
   private let bytes = Mutex<[UInt8]>([])
   private static let most = 16 << 20
 

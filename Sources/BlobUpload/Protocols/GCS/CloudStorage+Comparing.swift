@@ -124,6 +124,12 @@ extension CloudStorage {
     return try await has(facts, sameBytesAs: whole, with)
   }
 
+  public func remoteFile(
+    _ target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> RemoteFile? {
+    try await facts(of: try CloudObject(target), with).map { RemoteFile(length: $0.size, version: $0.generation) }
+  }
+
   public func isThere(
     _ target: UploadTarget, location: String?, _ with: UploadContext
   ) async throws(UploadError) -> Bool {

@@ -1,0 +1,89 @@
+import BlobHTTP
+import Blobs
+
+/// What a server tells of a file without sending its bytes.
+public struct RemoteFile: Sendable, Hashable {
+  /// In bytes; nil: the server does not tell it.
+  public var length: Int64?
+  /// Differs between two versions of the file, as an ETag with a date does; nil: the server tells nothing of the kind.
+  public var version: String?
+  /// The SHA-256 of its bytes, computed by the server; nil: it was not told.
+  public var sha256: [UInt8]?
+
+  /// Creates a description. `length` is in bytes.
+  public init(length: Int64?, version: String? = nil, sha256: [UInt8]? = nil) {
+    (self.length, self.version, self.sha256) = (length, version, sha256)
+  }
+
+  /// The version is made of the fields that change with the file. RFC 9110 §8.8.
+  init(length: Int64?, _ headers: HTTPHeaders) {
+    let fields = ["ETag", "Last-Modified"].compactMap { headers[$0] }
+    // A version of many bytes would make the journal large.
+    let version = fields.joined(separator: " ")
+    self.init(length: length, version: fields.isEmpty || version.utf8.count > 512 ? nil : version)
+  }
+}
+
+extension UploadProtocol {
+  /// Asks with HEAD for the place from which the file can be read. If the response does not tell the expected length, GET for
+  /// the first byte does.
+  public func remoteFile(
+    _ target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> RemoteFile? {
+    var request = HTTPRequest("HEAD", try await place(of: target, location: location, with))
+    let response = try await with.send(following: &request)
+    if [404, 410].contains(response.status) { return nil }
+    let refusal = UploadError(request, response)
+    if !response.isSuccess, response.refusesAll { throw refusal }
+    if !response.isSuccess, case .retry = refusal.recovery { throw refusal }
+    let told = response.isSuccess ? response.headers.bytes("Content-Length") : nil
+    // Some servers report a length of 0 for every HEAD, and others do not know HEAD.
+    if let told, told > 0 || told == target.length { return RemoteFile(length: told, response.headers) }
+    switch try await with.lengthByGet(of: request.url, expecting: target.length) {
+    case .missing: return nil
+    case .found(let length): return RemoteFile(length: length, response.isSuccess ? response.headers : [:])
+    case .noContent: return RemoteFile(length: 0)
+    case .hidden:
+      var error = refusal
+      (error.recovery, error.side) = (.giveUp, .file)
+      throw error
+    }
+  }
+
+  /// Asks for the list that a Fullbore server gives to scripts.
+  public func listFiles(
+    in folder: HTTPURL, _ with: UploadContext, _ take: ([BytePath]) -> Void
+  ) async throws(UploadError) -> Bool {
+    var next: String?
+    repeat {
+      let query = "limit=500" + (next.map { "&after=\($0)" } ?? "")
+      var request = HTTPRequest("GET", folder.withQuery(query), ["Accept": "application/json"])
+      let response = try await with.send(following: &request)
+      if [404, 410].contains(response.status) { return true }
+      guard response.isSuccess, let page: JSONPage = JSONColumn.decode(String(decoding: response.body, as: UTF8.self))
+      else { return false }
+      take(page.entries.filter { !$0.folder }.map(\.path))
+      // A server that repeats a page would be asked for ever.
+      if let next, page.next == next { return false }
+      next = page.next
+    } while next != nil
+    return true
+  }
+}
+
+/// A page of a folder's entries, as a Fullbore server tells it.
+private struct JSONPage: Decodable {
+  struct Entry: Decodable {
+    var name: String
+    var url: String?
+    var folder: Bool
+
+    /// The name as bytes is in the URL, unless the server lets nobody read files.
+    var path: BytePath {
+      guard let url else { return BytePath(name) }
+      return BytePath(PercentCoding.decoded(url.dropFirst(2).prefix { $0 != "?" }.utf8))
+    }
+  }
+  var entries: [Entry]
+  var next: String?
+}

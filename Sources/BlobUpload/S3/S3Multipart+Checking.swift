@@ -1,0 +1,41 @@
+import BlobHTTP
+import Blobs
+
+// Comparing files with the objects of a bucket.
+extension S3Multipart {
+  public func remoteFile(
+    _ target: UploadTarget, location: String?, _ with: UploadContext
+  ) async throws(UploadError) -> RemoteFile? {
+    let request = Self.head(target.url)
+    let response = try await send(request, nil, with)
+    if [404, 410].contains(response.status) { return nil }
+    guard response.isSuccess else { throw UploadError(request, response, s3: S3ErrorResponse(response), signer) }
+    return RemoteFile(length: response.headers.bytes("Content-Length"), response.headers)
+  }
+
+  /// ListObjectsV2.
+  public func listFiles(
+    in folder: HTTPURL, _ with: UploadContext, _ take: ([BytePath]) -> Void
+  ) async throws(UploadError) -> Bool {
+    let prefix = Array(folder.key(in: bucketPath))
+    var token: String?
+    var pages = 0
+    repeat {
+      var query = token.map { ["continuation-token=\($0.asQueryValue)"] } ?? []
+      query += ["delimiter=%2F", "encoding-type=url", "list-type=2", "max-keys=500"]
+      if !prefix.isEmpty { query.append("prefix=\(HTTPURL.encode(prefix).replacingSlashes)") }
+      let request = HTTPRequest("GET", bucket(at: folder).withQuery(query.joined(separator: "&")))
+      let response = try await send(request, nil, with)
+      guard response.isSuccess, let list = XMLTree(response.body), list.name == "ListBucketResult" else { return false }
+      let isEncoded = list.text("EncodingType") == "url"
+      let keys = list.all("Contents").compactMap { $0.text("Key") }.map { Self.key($0, isEncoded) }
+      // A server that knows no delimiter also lists what is in the folders below.
+      take(
+        keys.filter { $0.starts(with: prefix) }.map { BytePath($0.dropFirst(prefix.count)) }
+          .filter { !$0.isEmpty && !$0.bytes.contains(UInt8(ascii: "/")) })
+      pages += 1
+      token = list.text("IsTruncated") == "true" ? list.text("NextContinuationToken") : nil
+    } while token != nil && pages < 10_000
+    return true
+  }
+}

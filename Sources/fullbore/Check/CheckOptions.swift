@@ -1,0 +1,108 @@
+import Blobs
+
+/// The options of `check`: those of a push, and how files are compared.
+struct CheckOptions: Sendable {
+  let push: PushOptions
+  /// Every file is read back.
+  let downloads: Bool
+  /// What was compared before is compared again.
+  let isAnew: Bool
+  /// The destination as it was given, for messages.
+  let place: String
+  /// The command that sends what is missing.
+  let mending: String
+  /// This command without options that only concern the comparison.
+  let again: String
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    push = try PushOptions(arguments)
+    downloads = arguments.flag("download")
+    isAnew = arguments.flag("again")
+    if push.readsStandardInput { throw UsageError("standard input can be read only once, and is not compared") }
+    if !push.also.isEmpty { throw UsageError("--also: check each destination by a command of its own") }
+    if push.seal.sealing != nil {
+      throw UsageError("a sealed file has other bytes than its source, so it cannot be compared: 'age -d' opens it")
+    }
+    if push.isDryRun { throw UsageError("--dry-run: a check sends nothing anyway") }
+    place = shown((arguments.operands.last ?? "").withoutSecrets)
+    mending = "fullbore push --check " + Self.line(arguments)
+    again = "fullbore check " + Self.line(arguments)
+  }
+
+  /// The operands, and the options that decide which files go where, as a shell takes them. Secrets are left out.
+  private static func line(_ arguments: Arguments) -> String {
+    var words: [String] = []
+    for option in PushOptions.declared where !unused.contains(option.name) && arguments.isGiven(option.name) {
+      if option.value == nil { words.append("--\(option.name)") }
+      for value in arguments.all(option.name) {
+        let isSecret = option.mayNameFile && value.bytes.first != UInt8(ascii: "@")
+        words += ["--\(option.name)", isSecret ? "…" : quoted(value)]
+      }
+    }
+    return (words + arguments.operands.map { quoted($0.withoutSecrets) }).joined(separator: " ")
+  }
+
+  /// A word as a shell takes it.
+  private static func quoted(_ word: BytePath) -> String {
+    let text = shown(word)
+    let isPlain = !text.isEmpty && text.utf8.allSatisfy { plain.contains($0) || $0 >= 0x80 }
+    return isPlain ? text : "'\(text.replacing("'", with: "'\\''"))'"
+  }
+  private static let plain = Set(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:@%,".utf8)
+
+  /// The card, or what else the sources are, for messages: `format this card`.
+  var formatting: String { isCard ? "format this card" : "delete these files" }
+
+  private var isCard: Bool {
+    push.sources.contains { source in
+      let path = source.absolute()
+      return path.contains(component: "DCIM") || isFolder(path.appending("DCIM"))
+    }
+  }
+
+  /// Options of a push that are taken, so that its command line can be used, and change nothing here.
+  private static let unused: Set = [
+    "check", "verify", "overwrite", "dry-run", "json", "quiet", "verbose", "no-times", "checksum", "part-size",
+    "parts-at-once", "bwlimit", "jobs", "spool-memory", "spool-dir", "journal",
+  ]
+
+  static let declared: [OptionDeclaration] =
+    [
+      .flag("download", "read every file back and compare all bytes, and not only digests"),
+      .flag("again", "compare also what was compared before and has not changed since"),
+    ]
+    + PushOptions.declared.map { option in
+      var option = option
+      if option.name == "json" {
+        option = .flag("json", "one JSON object a line: destination, checked, notice, error, summary")
+      } else if option.name == "verbose" {
+        option = .flag(
+          "verbose", short: "v", "also every file that is the same, and those that only the destination has")
+      } else if ["check", "verify", "overwrite", "dry-run"].contains(option.name) {
+        option.group = .unused
+      }
+      return option
+    }
+
+  static let notes = """
+    Takes the sources, the destination and the options of a push, and says whether each file that it would send is at
+    the destination with the same content. It sends nothing, and changes nothing but its journal.
+    Content is compared by a digest where the server tells one: a Fullbore server reads the file from its disk for it;
+    S3 and Google Cloud Storage tell checksums of what they have stored; Nextcloud tells the checksum that the program
+    which sent the file gave it. Where no digest is told only sizes are compared, which proves nothing: the exit status
+    is 1 then, and --download reads the files back.
+    What was compared stays compared, until the file here or the file there changes (size, date, inode, ETag): an
+    interrupted check goes on where it was. --again compares everything, and a Fullbore server reads every file for it.
+    A file that an earlier push sent under another name, as with --on-conflict rename, is looked for under that name, as
+    this journal knows it.
+    What is in the folders of the destination and not here is counted, where the destination lists it, and named with
+    -v. It does not change the exit status.
+    The last line says whether the files here may be deleted, and what to do if not. Formatting a card also deletes what
+    was not compared: hidden files, and what --include and --exclude leave out. That line counts them.
+    Exit status: 0 all files are there with the same content; 1 not, or not proved; 2 wrong usage; 3 the destination
+    cannot be reached or refuses us; 130 interrupted.
+    """
+}
+
+private func isFolder(_ path: BytePath) -> Bool { OpenFolder(path, "", follow: true) != nil }

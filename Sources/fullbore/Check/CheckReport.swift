@@ -1,0 +1,216 @@
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// Presents a check to the user: a line for each file that is not the same, and one sentence at the end. With `--json` one
+/// object per line, as `docs/check-events.schema.json` describes it.
+final class CheckReport: PushReport {
+  private let options: CheckOptions
+  private let counters: PushCounters
+  private let output = Console.output
+  private let errors = Console.error
+  private let state = Mutex(CheckTotals())
+  private let ticker: Ticker
+
+  init(_ options: CheckOptions, _ counters: PushCounters) {
+    (self.options, self.counters) = (options, counters)
+    let (output, errors, isSilent) = (output, errors, options.push.output.isQuiet || options.push.output.isJSON)
+    let next = Mutex(ContinuousClock.now + Self.interval)
+    ticker = Ticker {
+      output.flush()
+      let isDue = next.withLock { next in
+        if isSilent || ContinuousClock.now < next { return false }
+        next = .now + Self.interval
+        return true
+      }
+      if !isDue { return }
+      let read = Quantity.text(bytes: counters.comparedBytes.load(ordering: .relaxed))
+      errors.write(
+        "fullbore: \(Quantity.grouped(counters.filesDoneBefore.load(ordering: .relaxed))) files compared, \(read) read\n"
+      )
+    }
+  }
+
+  private static let interval = Duration.seconds(30)
+  private var isJSON: Bool { options.push.output.isJSON }
+  private var isVerbose: Bool { options.push.output.isVerbose }
+
+  var totals: CheckTotals { state.withLock { $0 } }
+
+  func checked(_ file: CheckedFile) {
+    state.withLock { $0.add(file) }
+    counters.filesDoneBefore.add(1, ordering: .relaxed)
+    let (path, source) = (file.item.target.path, file.item.identity)
+    if isJSON {
+      var line = JSONLine("checked")
+      line.add(path: path)
+      line.add("source", source.description)
+      if let length = file.item.info.length { line.add("length", length) }
+      line.add("result", file.result.word)
+      if case .same(let evidence) = file.result {
+        line.add("known_by", "\(evidence)")
+        line.add("compared_before", file.wasKnown)
+      }
+      if let message = file.result.message { line.add("message", message) }
+      return write(line)
+    }
+    switch file.result {
+    case .same(let evidence):
+      if !isVerbose { return }
+      output.write("\(shown(path))  same, \(evidence.text)\(file.wasKnown ? " before" : "")\n")
+    default:
+      let message = file.result.message.map { ": \(shown($0))" } ?? ""
+      errors.write("fullbore: \(shown(path)): \(file.result.title)\(message)\n")
+    }
+  }
+
+  /// A file that only the destination has.
+  func extra(_ path: BytePath) {
+    state.withLock { $0.extra += 1 }
+    if isJSON {
+      var line = JSONLine("checked")
+      line.add(path: path)
+      line.add("result", "extra")
+      write(line)
+    } else if isVerbose {
+      output.write("\(shown(path))  only at the destination\n")
+    }
+  }
+
+  func unlisted(_ folder: BytePath) { state.withLock { $0.unlisted += 1 } }
+
+  /// A source that could not become a file to compare.
+  func failed(_ path: BytePath, _ message: String) {
+    state.withLock { totals in
+      totals.files += 1
+      totals.unreadable += 1
+    }
+    if isJSON {
+      var line = JSONLine("checked")
+      line.add(path: path)
+      line.add("result", "unreadable")
+      line.add("message", message)
+      return write(line)
+    }
+    errors.write("fullbore: \(shown(path)): not readable here: \(shown(message))\n")
+  }
+
+  func leftOut(_ path: BytePath, reason: String) {
+    if isJSON {
+      var line = JSONLine("left_out")
+      line.add(path: path)
+      line.add("message", reason)
+      write(line)
+    } else if isVerbose {
+      output.write("\(shown(path))  left out: \(reason)\n")
+    }
+  }
+
+  func began(at endpoint: String, speaking protocolName: String) {
+    if isJSON {
+      var line = JSONLine("destination")
+      line.add("endpoint", endpoint)
+      line.add("protocol", protocolName)
+      write(line)
+    } else if isVerbose {
+      notice("\(endpoint): speaks \(protocolName)")
+    }
+  }
+
+  func notice(_ text: String) {
+    if isJSON {
+      var line = JSONLine("notice")
+      line.add("message", text)
+      write(line)
+    } else if !options.push.output.isQuiet {
+      errors.write("fullbore: \(shown(text))\n")
+    }
+  }
+
+  func outage(_ outage: Outage) { notice(outage.text) }
+
+  func ended(_ text: String, _ error: UploadError?) {
+    if !isJSON { return errors.write("fullbore: \(shown(text))\n") }
+    var line = JSONLine("error")
+    line.add("message", text)
+    if let error { line.add("kind", error.kind) }
+    if let status = error?.status { line.add("status", status) }
+    write(line)
+  }
+
+  /// The last call. `problem`: why the results say nothing of all sources; nil: they do.
+  func finish(_ totals: CheckTotals, _ exit: ExitStatus, _ problem: String?, elapsed: Duration) {
+    ticker.stop()
+    let sentence = totals.sentence(options, problem)
+    if isJSON {
+      var line = JSONLine("summary")
+      for (name, count) in totals.counts { line.add(name, count) }
+      line.add("bytes", totals.bytes)
+      line.add("seconds", seconds: elapsed)
+      line.add("interrupted", exit == .interrupted)
+      line.add("exit_status", exit.rawValue)
+      line.add("message", sentence)
+      write(line)
+    } else if !options.push.output.isQuiet {
+      if totals.extra > 0 {
+        output.write(
+          "\(Quantity.plural(totals.extra, "file")) only at \(options.place)\(isVerbose ? "" : " (-v names them)").\n")
+      }
+      if totals.unlisted > 0, isVerbose {
+        output.write("What else is in \(Quantity.plural(totals.unlisted, "folder")) there is not told.\n")
+      }
+      output.write("\(sentence)\n")
+    }
+    output.flush()
+  }
+
+  private func write(_ line: JSONLine) { output.write(line.timed() + "\n") }
+
+  // Events of a push that a check does not have.
+  func started(_ file: PushedFile) {}
+  func finished(_ file: PushedFile, how: Finish) {}
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) { failed(file.path, message) }
+  func dropped(_ file: PushedFile) {}
+  func summary(_ summary: PushSummary) {}
+}
+
+extension CheckedFile.Result {
+  /// The result in a word of the JSON output.
+  fileprivate var word: String {
+    switch self {
+    case .same: "same"
+    case .missing: "missing"
+    case .different: "different"
+    case .unreadable: "unreadable"
+    case .notComparable: "not_comparable"
+    }
+  }
+
+  fileprivate var title: String {
+    switch self {
+    case .same: "same"
+    case .missing: "missing at the destination"
+    case .different: "different at the destination"
+    case .unreadable: "not readable here"
+    case .notComparable: "not comparable"
+    }
+  }
+
+  fileprivate var message: String? {
+    switch self {
+    case .same, .missing: nil
+    case .different(let message), .unreadable(let message), .notComparable(let message): message
+    }
+  }
+}
+
+extension CheckTotals {
+  fileprivate var counts: [(String, Int)] {
+    [
+      ("files", files), ("same", byDigest + readBack), ("read_back", readBack), ("compared_before", knownBefore),
+      ("size_only", bySize), ("missing", missing), ("different", different), ("unreadable", unreadable),
+      ("not_comparable", notComparable), ("extra", extra), ("unlisted_folders", unlisted), ("hidden", hidden),
+      ("filtered", filtered), ("left_out", leftOut),
+    ]
+  }
+}

@@ -1,0 +1,92 @@
+import BlobUpload
+import Blobs
+import Platform
+import Synchronization
+
+/// The sources whose content was proved at the destination, each in one version.
+final class ProvedFiles: Sendable {
+  enum Removal: Sendable {
+    /// The file, with the other files of its photo.
+    case removed([BytePath])
+    /// The file is not there any more.
+    case gone
+    /// The file was not proved, which was reported then.
+    case unproved
+    case stays(String)
+  }
+  private let found = Atomic(0)
+  /// The number of proved files.
+  var count: Int { found.load(ordering: .relaxed) }
+  /// A table has 20 bits of a version's hash: two of them make it safe to remove a file by it.
+  private let tables = [ClaimedNames(), ClaimedNames()]
+
+  /// Returns whether the file is proved: its bytes were compared, or a digest of them.
+  func note(_ file: CheckedFile) -> Bool {
+    guard case .same(let evidence) = file.result, evidence == .digest || evidence == .bytes,
+      let validator = file.item.info.validator
+    else { return false }
+    found.add(1, ordering: .relaxed)
+    for (number, table) in tables.enumerated() {
+      table.give(Self.key(file.item.identity, number), to: Self.version(validator, number))
+    }
+    return true
+  }
+
+  /// Removes a file and the other files of its photo, if all of them are still the versions that were proved. `names`: of
+  /// those files, in the same folder; empty: it belongs to no photo. Blocks.
+  func remove(_ path: BytePath, with names: [BytePath]) -> Removal {
+    let descriptor = path.folder.open(O_RDONLY | O_DIRECTORY)
+    if descriptor < 0 { return .stays(String(cString: strerror(errno))) }
+    defer { close(descriptor) }
+    var status = stat()
+    if path.name.withCString({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) != 0, errno == ENOENT {
+      return .gone
+    }
+    // Of a photo whose files could not all be removed, some are gone.
+    let members = (names.isEmpty ? [path.name] : names).filter { name in
+      name.withCString { fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) } == 0 || errno != ENOENT
+    }
+    for name in members {
+      switch look(at: name, in: path.folder, descriptor) {
+      case nil: continue
+      case .unproved? where name == path.name: return .unproved
+      case .unproved?: return .stays("\(name), which belongs to it, is not proved at the destination")
+      case let other?: return other
+      }
+    }
+    var removed: [BytePath] = []
+    for name in members {
+      // Right before, since another program may have written or replaced the file.
+      if let reason = look(at: name, in: path.folder, descriptor) {
+        return removed.isEmpty ? reason : .removed(removed)
+      }
+      if name.withCString({ unlinkat(descriptor, $0, 0) }) != 0 {
+        let reason = String(cString: strerror(errno))
+        return removed.isEmpty ? .stays(reason) : .removed(removed)
+      }
+      removed.append(path.folder.appending(name))
+    }
+    return .removed(removed)
+  }
+
+  /// nil: the file is still the version that was proved.
+  private func look(at name: BytePath, in folder: BytePath, _ descriptor: Int32) -> Removal? {
+    var status = stat()
+    if name.withCString({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) != 0 {
+      return .stays("\(name): \(String(cString: strerror(errno)))")
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else { return .stays("\(name) is a symbolic link, or no file") }
+    let path = folder.appending(name)
+    // No version is empty.
+    if tables[0].isFree(Self.key(path, 0), for: "") { return .unproved }
+    let now = FileStamp(status, at: path).validator
+    let isSame = tables.indices.allSatisfy { tables[$0].isTaken(Self.key(path, $0), by: Self.version(now, $0)) }
+    return isSame ? nil : .stays("\(name) has changed since it was proved")
+  }
+
+  // The hashes in the two tables are of different bytes, and so independent of each other.
+  private static func key(_ path: BytePath, _ table: Int) -> BytePath { BytePath(path.bytes + [UInt8(table)]) }
+  private static func version(_ validator: Validator, _ table: Int) -> BytePath {
+    BytePath("\(table) \(validator.version) \(validator.instance)")
+  }
+}

@@ -1,0 +1,20 @@
+/// What is left when a watch is interrupted.
+enum WatchEnd: Sendable, Hashable {
+  case nothingLeft
+  /// So many files were found and are not at the destination.
+  case left(Int)
+  /// Not all files of the folders were looked at yet.
+  case unlisted
+  /// The destination did not answer, so nothing is known.
+  case away
+
+  var text: String {
+    switch self {
+    case .nothingLeft: "stopped: nothing is left to send"
+    case .left(let count):
+      "stopped: \(Quantity.plural(count, "file")) \(count == 1 ? "is" : "are") still to be sent; run it again to go on"
+    case .unlisted: "stopped before all files were looked at: run it again to go on"
+    case .away: "stopped while the destination did not answer: run it again to send what is left"
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import BlobSQLite
+import Blobs
+import Testing
+
+@testable import BlobUpload
+
+extension JournalTests {
+  /// Files that were found to have the same bytes at a destination.
+  struct Compared {
+    private let version = ComparedVersion(
+      source: Validator(version: "1", instance: "i"), remote: "\"tag\" date", isReadBack: true)
+
+    @Test func whatWasComparedSurvivesTheProcess() async throws {
+      let folder = JournalFolder()
+      let journal = try await folder.open()
+      try await journal.keepCompared([(intent("a.jpg"), version)])
+      // The journal is not closed, as after a kill.
+      let other = try await folder.open()
+      let elsewhere = intent("a.jpg", from: "/elsewhere/a.jpg")
+      #expect(try await other.compared([intent("b.jpg"), intent("a.jpg"), elsewhere]) == [nil, version, nil])
+      var again = version
+      (again.remote, again.isReadBack) = ("\"other\"", false)
+      try await other.keepCompared([(intent("a.jpg"), again)])
+      #expect(try await journal.compared([intent("a.jpg")]) == [again])
+    }
+
+    /// A card that is inserted again has other inode numbers, and so may a disk of another file.
+    @Test func anotherVersionOfTheSourceIsNotTheComparedOne() {
+      func info(_ version: String, _ instance: String, lasts: Bool = false) -> BlobInfo {
+        BlobInfo(
+          length: 1, validator: Validator(version: version, instance: instance), instanceLasts: lasts, modified: nil)
+      }
+      #expect(version.isOf(info("1", "i")))
+      #expect(!version.isOf(info("2", "i")))
+      #expect(!version.isOf(info("1", "j")))
+      #expect(!version.isOf(BlobInfo(length: 1)))
+      let onDisk = ComparedVersion(source: Validator(version: "1", instance: "7-42-99"), remote: "", isReadBack: false)
+      #expect(onDisk.isOf(info("1", "8-42-99", lasts: true)))
+      #expect(!onDisk.isOf(info("1", "8-42-99")))
+    }
+
+    @Test func aJournalOfVersion11GetsTheTable() async throws {
+      let folder = JournalFolder()
+      try await folder.open().close()
+      try Database(folder.path).execute("DROP TABLE compared; PRAGMA user_version=11")
+      let journal = try await folder.open()
+      try await journal.keepCompared([(intent(), version)])
+      #expect(try await journal.compared([intent()]) == [version])
+    }
+  }
+}
