@@ -207,24 +207,6 @@ extension SourceFixture {
   }
 }
 
-/// A recipient, and one seal for it, which only tests use for several sources.
-let sealKey = TestSealKey()
-
-struct TestSealKey: Sendable {
-  let identity: SealIdentity
-  let recipient: SealRecipient
-  private let made: Result<FileSeal, BlobError>
-  var seal: FileSeal { get throws(BlobError) { try made.get() } }
-
-  init() {
-    // The pair of the specification.
-    identity = try! SealIdentity("AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX")
-    let recipient = try! SealRecipient("age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj")
-    self.recipient = recipient
-    made = Result { () throws(BlobError) in try FileSeal(to: [recipient]) }
-  }
-}
-
 func encrypting(_ source: any BlobSource) throws -> EncryptingSource {
   EncryptingSource(source, key: try EncryptionKey([UInt8](repeating: 1, count: 32)), name: "a test")
 }

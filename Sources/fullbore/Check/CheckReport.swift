@@ -169,7 +169,9 @@ final class CheckReport: PushReport {
   // Events of a push that a check does not have.
   func started(_ file: PushedFile) {}
   func finished(_ file: PushedFile, how: Finish) {}
-  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) { failed(file.path, message) }
+  func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {
+    failed(file.path, message)
+  }
   func dropped(_ file: PushedFile) {}
   func summary(_ summary: PushSummary) {}
 }
