@@ -68,7 +68,7 @@ import Testing
       OutputOptions(), of: destinations)
     let (nas, cloud) = (LineReport(of: destinations[0], in: whole), LineReport(of: destinations[1], in: whole))
     nas.finished(file("a.jpg"), how: .sent(bytes: 1024, resumedFrom: 0))
-    cloud.failed(file("a.jpg"), "409", nil)
+    cloud.failed(file("a.jpg"), "409", nil, advice: nil)
     whole.failed("/src/gone", "No such file or directory")
     for length: Int64 in [1024, 2048] { counters.found(length: length) }
     destinations[0].counters.finished(file("a.jpg"), how: .alreadyThere)
