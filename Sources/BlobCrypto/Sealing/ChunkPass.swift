@@ -72,25 +72,30 @@ final class ChunkPass {
     into target: UnsafeMutableRawBufferPointer, from reader: any BlobReader, length: Int64?, asksBeforeEach: Bool
   ) throws(BlobError) -> Int {
     if place < 0 {
+      // The header and the first bytes after it are read at once. If the source fails, the offset stays.
+      if target.count > -place, ready == nil { try transform(reader, length, asksBeforeEach) }
       let rest = seal.prefix[(seal.prefix.count + Int(place))...].prefix(target.count)
       target.copyBytes(from: rest)
       offset += Int64(rest.count)
-      return rest.count
+      return rest.count + takeReady(into: UnsafeMutableRawBufferPointer(rebasing: target.dropFirst(rest.count)))
     }
     while true {
-      if let ready {
-        let rest = UnsafeRawBufferPointer(
-          rebasing: buffer[..<ready].dropFirst(Int(clamping: place)).prefix(target.count))
-        if !rest.isEmpty {
-          target.copyMemory(from: rest)
-          offset += Int64(rest.count)
-          return rest.count
-        }
-        if isLast { return 0 }
+      if ready != nil {
+        let count = takeReady(into: target)
+        if count > 0 || isLast { return count }
         begin(number + 1)
       }
       try transform(reader, length, asksBeforeEach)
     }
+  }
+
+  /// Copies what is ready of the chunk, and returns the number of bytes.
+  private func takeReady(into target: UnsafeMutableRawBufferPointer) -> Int {
+    let rest = UnsafeRawBufferPointer(
+      rebasing: buffer[..<(ready ?? 0)].dropFirst(Int(clamping: max(0, place))).prefix(target.count))
+    target.copyMemory(from: rest)
+    offset += Int64(rest.count)
+    return rest.count
   }
 
   private func begin(_ number: Int64) {
