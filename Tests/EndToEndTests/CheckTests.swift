@@ -96,6 +96,20 @@ extension EndToEnd {
         "\(check.output)")
     }
 
+    /// Some cameras keep films elsewhere on the card.
+    @Test func whatElseIsOnTheCardIsInTheSentence() async throws {
+      let server = try await served()
+      try scratch.photo("card/PRIVATE/M4ROOT/CLIP/C0001.MP4", seed: 9)
+      let (end, check) = try await fullbore("check", card, server.url, in: scratch)
+      #expect(end == .exited(0), "\(check.errors)")
+      #expect(
+        check.output.contains("is lost if you format this card: \(scratch.path("card/PRIVATE")), which no source has"))
+      let (part, one) = try await fullbore("check", card + "100A", server.url, in: scratch)
+      #expect(part == .exited(0), "\(one.errors)")
+      #expect(
+        one.output.contains("\(scratch.path("card/DCIM/101 ä%")) and 1 more, which no source has"), "\(one.output)")
+    }
+
     @Test func aSecondRunAsksForNothingThatDidNotChange() async throws {
       let server = try await served()
       let first = try await CheckRun(scratch, card, server.url)

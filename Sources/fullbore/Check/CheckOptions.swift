@@ -99,7 +99,8 @@ struct CheckOptions: Sendable {
     What is in the folders of the destination and not here is counted, where the destination lists it, and named with
     -v. It does not change the exit status.
     The last line says whether the files here may be deleted, and what to do if not. Formatting a card also deletes what
-    was not compared: hidden files, and what --include and --exclude leave out. That line counts them.
+    was not compared: hidden files, what --include and --exclude leave out, and what else is on the card. That line
+    says so.
     Exit status: 0 all files are there with the same content; 1 not, or not proved; 2 wrong usage; 3 the destination
     cannot be reached or refuses us; 130 interrupted.
     """

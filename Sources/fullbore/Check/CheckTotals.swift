@@ -19,6 +19,9 @@ struct CheckTotals: Sendable, Hashable {
   /// Hidden files and folders, files that patterns leave out, and what is no file or left out by other options.
   var (hidden, filtered, leftOut) = (0, 0, 0)
 
+  /// What else is on the card.
+  var beside: [BytePath] = []
+
   mutating func add(_ file: CheckedFile) {
     files += 1
     bytes = bytes.addingClamped(file.item.info.length ?? 0)
@@ -64,6 +67,10 @@ struct CheckTotals: Sendable, Hashable {
     var parts: [String] = []
     if hidden > 0 { parts.append("\(Quantity.grouped(hidden)) hidden (--hidden compares them)") }
     if filtered > 0 { parts.append("\(Quantity.grouped(filtered)) left out by --include and --exclude") }
+    if let first = beside.first {
+      let more = beside.count > 1 ? " and \(Quantity.grouped(beside.count - 1)) more" : ""
+      parts.append("\(shown(first))\(more), which no source has")
+    }
     if leftOut > 0 { parts.append("\(Quantity.grouped(leftOut)) left out (-v names them)") }
     return parts
   }

@@ -36,6 +36,8 @@ struct CheckCommand: Command {
     totals.hidden = counters.filesHidden.load(ordering: .relaxed)
     totals.leftOut = counters.filesLeftOut.load(ordering: .relaxed)
     totals.filtered = walk.tally.filtered
+    totals.beside = await BlockingPool.shared.run { [sources = options.push.sources] in CardRest.paths(beside: sources)
+    }
     if status == .ok, !totals.areAllProved { status = .failed }
     let problem = problem(ended, status, totals)
     report.finish(totals, status, problem, elapsed: began.duration(to: .now))
