@@ -68,6 +68,19 @@ extension EndToEnd {
         push.errors.contains("IMG_1.JPG: stays here: IMG_1.AAE, which belongs to it, is not proved"), "\(push.errors)")
     }
 
+    /// The server's folder is the source, under another name.
+    @Test func theOnlyFilesStay() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      try scratch.photo("received/A/IMG_1.JPG", seed: 1)
+      try FileManager.default.createDirectory(atPath: scratch.path("card"), withIntermediateDirectories: true)
+      try FileManager.default.createSymbolicLink(
+        atPath: scratch.path("card/DCIM"), withDestinationPath: server.folder.path)
+      let push = try await push(to: server.url)
+      #expect(push.end == .exited(1), "\(push.output)\(push.errors)")
+      #expect(push.errors.contains("the destination shows the very files of this folder"), "\(push.errors)")
+      #expect(Folder(server.folder.path).files().keys.sorted() == ["A/IMG_1.JPG"])
+    }
+
     /// A hidden file, and what a pattern leaves out, were not sent.
     @Test func whatWasNotSentStays() async throws {
       try makeCard()

@@ -52,6 +52,18 @@ extension ContentCheck {
     return checked
   }
 
+  /// Whether there is a file at the destination, which nobody has sent. One that the destination does not tell of is none.
+  package func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
+    do throws(UploadError) {
+      return try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
+        try await uploader.destination.uploadProtocol.remoteFile(target, location: nil, uploader.context())
+      } != nil
+    } catch {
+      if error.endsQueue { throw error }
+      return false
+    }
+  }
+
   private func find(_ file: PlacedItem, _ told: VersionQuery.Answer?) async throws(UploadError) -> RemoteFile? {
     let target = file.item.target
     switch told {

@@ -11,6 +11,7 @@ struct SourceRemoval: Sendable {
   private let run: PushRun
   private let report: any PushReport
   private let proved = ProvedFiles()
+  private let folders = SameFolders()
 
   init(_ options: PushOptions, _ run: PushRun, _ report: any PushReport) {
     (self.options, self.run, self.report) = (options, run, report)
@@ -19,17 +20,19 @@ struct SourceRemoval: Sendable {
   /// Returns whether every file that was found is removed.
   func run() async throws(UploadError) -> Bool {
     let kept = Atomic(0)
-    let check = ContentCheck(run.uploader, run.journal, downloads: options.verifies, isAnew: false)
+    // What an earlier check has compared may have changed at the destination without another date.
+    let check = ContentCheck(run.uploader, run.journal, downloads: options.verifies, isAnew: true)
     // The push has reported what it could not read.
     var quiet = run
     (quiet.report, quiet.counters) = (SilentReport(), PushCounters())
     let opener = try SourceOpener(options.connection, jobs: options.pace.jobs, quiet.report, quiet.counters, nil)
     let feed = PushFeed(quiet, .byName, edits: options.edits, overwrites: false, omitsMetadata: true, names: nil)
     try await CheckPass(check: check).run(PushWalk(options, quiet.report, quiet.counters), opener, feed) { file in
-      if proved.note(file) { return }
+      if proved.note(file) { return folders.note(file) }
       kept.add(1, ordering: .relaxed)
       report.failed(file.item.identity, "stays here: \(file.reasonToStay)")
     }
+    try await folders.check(run, check)
     let removed = try await removeProved(kept)
     let stay = kept.load(ordering: .relaxed)
     report.notice(
