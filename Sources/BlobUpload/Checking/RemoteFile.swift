@@ -15,12 +15,21 @@ public struct RemoteFile: Sendable, Hashable {
     (self.length, self.version, self.sha256) = (length, version, sha256)
   }
 
-  /// The version is made of the fields that change with the file. RFC 9110 §8.8.
-  init(length: Int64?, _ headers: HTTPHeaders) {
-    let fields = ["ETag", "Last-Modified"].compactMap { headers[$0] }
+  /// The version is made of the fields that change with the file. RFC 9110 §8.8. A weak ETag may stay when bytes change. Many
+  /// servers tell times in whole seconds, in the ETag too, so a file that was written a moment ago has no version yet.
+  /// - `hasTagOfContent`: the ETag depends on the bytes and not on a time.
+  init(length: Int64?, _ headers: HTTPHeaders, hasTagOfContent: Bool = false) {
+    self.init(length: length)
+    let (tag, date) = (headers["ETag"], headers["Last-Modified"])
+    if tag?.hasPrefix("W/") == true { return }
+    if !hasTagOfContent, let now = headers["Date"].flatMap(HTTPDate.seconds), let date = date.flatMap(HTTPDate.seconds),
+      now.subtractingClamped(date) < 2
+    {
+      return
+    }
     // A version of many bytes would make the journal large.
-    let version = fields.joined(separator: " ")
-    self.init(length: length, version: fields.isEmpty || version.utf8.count > 512 ? nil : version)
+    let fields = [tag, date].compactMap(\.self).joined(separator: " ")
+    if !fields.isEmpty, fields.utf8.count <= 512 { version = fields }
   }
 }
 

@@ -10,7 +10,7 @@ extension S3Multipart {
     let response = try await send(request, nil, with)
     if [404, 410].contains(response.status) { return nil }
     guard response.isSuccess else { throw UploadError(request, response, s3: S3ErrorResponse(response), signer) }
-    return RemoteFile(length: response.headers.bytes("Content-Length"), response.headers)
+    return RemoteFile(length: response.headers.bytes("Content-Length"), response.headers, hasTagOfContent: true)
   }
 
   /// ListObjectsV2.

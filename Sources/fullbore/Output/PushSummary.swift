@@ -111,7 +111,7 @@ struct PushSummary: Sendable, Hashable {
     if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
     if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
     if error != nil { parts.append("stopped before its time") }
-    if isInterrupted { parts.append(watch?.text ?? "interrupted: run it again to go on") }
+    if isInterrupted { parts.append(watch?.text(failed: filesFailed) ?? "interrupted: run it again to go on") }
     return parts.joined(separator: "; ") + hidden
   }
 }

@@ -8,9 +8,10 @@ enum WatchEnd: Sendable, Hashable {
   /// The destination did not answer, so nothing is known.
   case away
 
-  var text: String {
+  /// `failed`: the number of files that have failed and are not tried again.
+  func text(failed: Int) -> String {
     switch self {
-    case .nothingLeft: "stopped: nothing is left to send"
+    case .nothingLeft: failed > 0 ? "stopped: nothing else is left to send" : "stopped: nothing is left to send"
     case .left(let count):
       "stopped: \(Quantity.plural(count, "file")) \(count == 1 ? "is" : "are") still to be sent; run it again to go on"
     case .unlisted: "stopped before all files were looked at: run it again to go on"
