@@ -35,8 +35,8 @@ extension EndToEnd {
 
     /// A dry run reads the values of all options too, and lists the files.
     @Test(arguments: DocumentedPage.all) func aDryRunTakesEveryPush(_ page: DocumentedPage) async throws {
-      try makeHome(places: "[places.nas]\nurl = \"http://nas/\"\n")
-      let places = [("%h/", "~/"), ("~/", home + "/"), ("/media/card/", home + "/")]
+      try makeHome(places: "[places.nas]\nurl = \"http://nas/\"\n[places.cloud]\nurl = \"http://cloud/\"\n")
+      let places = [("%h/", "~/"), ("~/", home + "/"), ("/media/card/", home + "/media/card/")]
       for words in try page.commands() where ["push", "watch"].contains(words[0]) && words.count > 2 {
         let words = words.map { word in places.reduce(word) { $0.replacingOccurrences(of: $1.0, with: $1.1) } }
         // What is left out of an example cannot be tried.
@@ -58,7 +58,7 @@ extension EndToEnd {
         request.headers["Authorization"] == "Basic " + Data("anna:app".utf8).base64EncodedString() ? nil : .init(401)
       }
       let replacements = [
-        ("/media/card/", home + "/"), ("/srv/photos", home + "/received"),
+        ("/media/card/", home + "/media/card/"), ("/srv/photos", home + "/received"),
         ("--listen :8080", "--listen 127.0.0.1:\(port)"), ("nas:8080", "127.0.0.1:\(port)"),
         ("https://objects.example:9000", "http://127.0.0.1:\(bucket.port)"),
         ("https://cloud.example/remote.php/dav/files/anna/", cloud.endpoint.description),
@@ -113,6 +113,8 @@ extension EndToEnd {
     /// `places`: the user's settings.
     private func makeHome(places: String = "") throws {
       for number in 1...7 { try scratch.file("home/DCIM/100CANON/IMG_000\(number).JPG", 20_000 + number) }
+      try scratch.folder("home/media/card")
+      try FileManager.default.copyItem(atPath: home + "/DCIM", toPath: home + "/media/card/DCIM")
       for name in ["film.mov", "video.mov", "Pictures/a.jpg", "Pictures/tethered/b.jpg", "card/c.jpg", "photos/d.jpg"] {
         try scratch.file("home/\(name)", 10_000)
       }

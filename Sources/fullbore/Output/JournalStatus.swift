@@ -96,7 +96,9 @@ struct JournalStatus {
   /// Writes the text piece by piece. `pages`: where all entries are read, if they are shown.
   func write(_ pages: JournalPages, _ put: (String) -> Void) async throws(JournalError) {
     let advice = GivenAdvice()
-    if sums.isEmpty && listings.isEmpty { return put("The journal has nothing of that: nothing was pushed yet, or only elsewhere.\n") }
+    if sums.isEmpty && listings.isEmpty {
+      return put("The journal has nothing of that: nothing was pushed yet, or only elsewhere.\n")
+    }
     for place in places {
       put("\(shown(place.endpoint)) (\(place.protocolName))\n")
       var pages = pages
