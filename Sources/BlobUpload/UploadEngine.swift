@@ -27,7 +27,7 @@ final class UploadEngine: Sendable {
     }
     let sealed = source as? SealedUpload
     let source = Uploader.prepared(source, info)
-    // What is sealed under a new key has other bytes than every file at the server.
+    // A file that is sealed under a new key has other bytes than every file at the server.
     if session == nil, doubted == nil, sealed == nil,
       uploader.destination.acquaintance.existing.isAskedFirst(info.length, target),
       let found = try await existing(source, info, target)

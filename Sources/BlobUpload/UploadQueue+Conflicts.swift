@@ -172,7 +172,7 @@ extension UploadQueue {
   func claimFound(_ items: [UploadItem], knowsNumbers: Bool) async throws(UploadError) -> [Claimed] {
     var works = try await claim(items)
     if !knowsNumbers { return works }
-    // What replaces other bytes is wanted under its own name.
+    // A file that may replace other bytes is wanted under its own name.
     let open = works.indices.filter { works[$0].replaceable != nil && !works[$0].item.target.overwrite }
     if open.isEmpty { return works }
     let destination = uploader.destination

@@ -22,6 +22,9 @@ extension JournalTests {
       (again.remote, again.isReadBack) = ("\"other\"", false)
       try await other.keepCompared([(intent("a.jpg"), again)])
       #expect(try await journal.compared([intent("a.jpg")]) == [again])
+      // The files were found to differ.
+      try await journal.keepCompared([(intent("a.jpg"), nil)])
+      #expect(try await other.compared([intent("a.jpg")]) == [nil])
     }
 
     /// A card that is inserted again has other inode numbers, and so may a disk of another file.

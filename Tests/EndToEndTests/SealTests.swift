@@ -264,6 +264,13 @@ extension EndToEnd {
       let (end, both) = try await push(
         "--seal", key.recipient, "--seal-passphrase-file", words, film, "http://127.0.0.1:1/")
       #expect(end == .exited(2) && both.errors.contains("no other recipients"), "\(both.errors)")
+      // The key of a file that was sealed before is gone.
+      let (compared, verify) = try await push(
+        "--seal", key.recipient, "--check", "--verify", film, "http://127.0.0.1:1/")
+      #expect(compared == .exited(2) && verify.errors.contains("cannot be compared"), "\(verify.errors)")
+      let (removed, delete) = try await push(
+        "--seal", key.recipient, "--delete-after-verify", film, "http://127.0.0.1:1/")
+      #expect(removed == .exited(2) && delete.errors.contains("cannot be proved"), "\(delete.errors)")
     }
   }
 }

@@ -3,7 +3,7 @@ import Blobs
 /// One pass over a source that is sealed or opened chunk by chunk. What it has read and not yet returned stays in it when
 /// its reader ends, so that a source that is read once can go on.
 ///
-/// It belongs to one thread at a time.
+/// A pass belongs to one thread at a time.
 final class ChunkPass {
   enum Direction { case seal, open }
 

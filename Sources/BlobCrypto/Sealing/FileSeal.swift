@@ -6,7 +6,7 @@ import Blobs
 package struct FileSeal: Sendable, CustomStringConvertible, CustomReflectable {
   /// Plaintext bytes of each chunk but the last one.
   package static let chunk = 64 << 10
-  /// What a chunk is longer by when it is sealed.
+  /// The number of bytes by which sealing makes a chunk longer.
   package static let overhead = ChunkCipher.tagCount
   private static let nonceCount = 16
 
@@ -52,7 +52,7 @@ package struct FileSeal: Sendable, CustomStringConvertible, CustomReflectable {
 
   /// Whether one of the identities opens the file. Takes about a second for a passphrase.
   package func isFor(_ identity: SealIdentity) -> Bool {
-    // What cannot be opened is for somebody else, whatever the reason.
+    // A stanza that cannot be opened is for somebody else, whatever the reason.
     guard let seal = try? Self.open(prefix, with: [identity]) else { return false }
     return seal.fileKey == fileKey
   }

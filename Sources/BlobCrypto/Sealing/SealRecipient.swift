@@ -65,7 +65,7 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
 
   public var customMirror: Mirror { Mirror(self, children: []) }
 
-  /// It takes long, and must be the only recipient.
+  /// A passphrase takes long, and must be the only recipient.
   package var isPassphrase: Bool { if case .passphrase = kind { true } else { false } }
 
   /// A recipient whose stanza has as many bytes and takes no time.

@@ -102,7 +102,7 @@ public struct SealedSource: BlobSource {
   }
 }
 
-/// Which version is sealed with a key, and, of a source that is read once, how far. Copies of a source share it.
+/// The version that is sealed with a key, and, for a source that is read once, how far. Copies of a source share this state.
 private final class SealingProgress: Sendable {
   private struct State {
     var version: Validator?
@@ -128,7 +128,7 @@ private final class SealingProgress: Sendable {
   func begin(at offset: Int64, _ new: () -> ChunkPass) throws(BlobError) -> ChunkPass {
     try state.update { state throws(BlobError) in
       if state.isRead { throw BlobError(.unsupported, "open a sealed source: another reader is at it") }
-      // What has a version may be sealed again from its first byte.
+      // A source that has a version may be sealed again from its first byte.
       if offset == 0, state.version != nil { state.pass = nil }
       let next = state.pass?.offset ?? 0
       if next != offset {

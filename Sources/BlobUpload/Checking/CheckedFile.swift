@@ -14,13 +14,15 @@ package struct CheckedFile: Sendable {
     case unreadable(String)
     /// The destination does not tell enough.
     case notComparable(String)
+
+    var isDifferent: Bool { if case .different = self { true } else { false } }
   }
   /// With the name that the file has at the destination.
   package var item: UploadItem
   package var result: Result
   /// The two were compared in an earlier run, and neither has changed since.
   package var wasKnown = false
-  /// What the journal is to keep of this comparison; nil: nothing.
+  /// The versions that the journal keeps as compared; nil: it keeps none.
   var compared: ComparedVersion?
 }
 

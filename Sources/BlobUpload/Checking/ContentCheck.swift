@@ -73,7 +73,7 @@ package struct ContentCheck: Sendable {
     _ take: (CheckedFile) -> Void
   ) async throws(UploadError) {
     var fatal: UploadError?
-    var fresh: [(JournalIntent, ComparedVersion)] = []
+    var fresh: [(JournalIntent, ComparedVersion?)] = []
     await withTaskGroup(of: Result<CheckedFile, UploadError>.self) { group in
       func begin(_ index: Int) {
         group.addTask {
@@ -89,7 +89,7 @@ package struct ContentCheck: Sendable {
       while let result = await group.next() {
         switch result {
         case .success(let file):
-          if let compared = file.compared { fresh.append((file.item.intent(), compared)) }
+          if file.compared != nil || file.result.isDifferent { fresh.append((file.item.intent(), file.compared)) }
           take(file)
         case .failure(let error):
           // The errors of the others are those of a cancelled task.
@@ -109,7 +109,7 @@ package struct ContentCheck: Sendable {
     if let fatal { throw fatal }
   }
 
-  private func keep(_ compared: [(JournalIntent, ComparedVersion)]) async -> UploadError? {
+  private func keep(_ compared: [(JournalIntent, ComparedVersion?)]) async -> UploadError? {
     if compared.isEmpty { return nil }
     do { try await journal.keepCompared(compared) } catch { return UploadError(journal: error) }
     return nil

@@ -1,7 +1,7 @@
 import BlobHTTP
 import Blobs
 
-/// What a server tells of a file without sending its bytes.
+/// A file at a server, as the server describes it without sending its bytes.
 public struct RemoteFile: Sendable, Hashable {
   /// In bytes; nil: the server does not tell it.
   public var length: Int64?

@@ -134,7 +134,7 @@ extension Journal {
 
 // Files that were compared with those at a destination.
 extension Journal {
-  /// What was found when the files of these intents were compared last; nil: nothing is known, or they differed.
+  /// The versions in which the files of these intents were the same when they were compared last; nil: unknown, or they differed.
   package func compared(_ intents: [JournalIntent]) throws(JournalError) -> [ComparedVersion?] {
     try read { store throws(SQLiteError) in
       var versions: [ComparedVersion?] = []
@@ -143,11 +143,14 @@ extension Journal {
     }
   }
 
-  /// Stores what was found. Once this has returned, it survives a SIGKILL.
-  package func keepCompared(_ compared: [(JournalIntent, ComparedVersion)]) throws(JournalError) {
+  /// Stores the versions that were the same; nil: they differed, so that an earlier result is deleted. Once this has returned,
+  /// the results survive a SIGKILL.
+  package func keepCompared(_ compared: [(JournalIntent, ComparedVersion?)]) throws(JournalError) {
     try read { store throws(SQLiteError) in
       try store.database.transaction { () throws(SQLiteError) in
-        for (intent, version) in compared { try store.compared.keep(version, of: intent) }
+        for (intent, version) in compared {
+          if let version { try store.compared.keep(version, of: intent) } else { try store.compared.forget(intent) }
+        }
       }
     }
   }

@@ -3,7 +3,7 @@ import Blobs
 import Platform
 
 /// The key under which the journal keeps the seals of unfinished uploads: a file beside the journal, for its owner alone.
-/// It is deleted when no upload needs it, and what a deleted row has left in the journal can then be opened by nobody.
+/// The file is deleted when no upload needs it. Nobody can then open the remains of deleted rows in the journal.
 ///
 /// All calls block, and are made inside a transaction of the journal, so that one process at a time makes or deletes it.
 struct SealKeyFile {

@@ -4,7 +4,7 @@ import Blobs
 
 // Two plaintexts must never be sealed under one key and the same number of a chunk: their difference would be readable.
 extension UploadQueue {
-  /// What an upload goes on with.
+  /// The entry of the journal with which an upload goes on.
   struct Continuation {
     var entry: JournalEntry?
     /// See `Uploader.upload`.

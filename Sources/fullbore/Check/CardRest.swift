@@ -1,6 +1,6 @@
 import Blobs
 
-/// What else is on the cards of which the sources are a part: formatting a card also deletes what was not compared.
+/// The other files of the cards of which the sources are a part: formatting a card also deletes files that were not compared.
 enum CardRest {
   /// Files and folders on the way from the folder that contains `DCIM` down to the sources, which are not on the way to any
   /// source, sorted. Names that begin with a dot are left out. Blocks.

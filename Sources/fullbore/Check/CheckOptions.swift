@@ -5,13 +5,13 @@ struct CheckOptions: Sendable {
   let push: PushOptions
   /// Every file is read back.
   let downloads: Bool
-  /// What was compared before is compared again.
+  /// Files that were compared before are compared again.
   let isAnew: Bool
   /// The destination as it was given, for messages.
   let place: String
   /// The command that sends what is missing.
   let mending: String
-  /// This command without options that only concern the comparison.
+  /// The command line of this check without options that only concern the comparison.
   let again: String
 
   init(_ arguments: Arguments) throws(UsageError) {
@@ -25,7 +25,8 @@ struct CheckOptions: Sendable {
     }
     if push.isDryRun { throw UsageError("--dry-run: a check sends nothing anyway") }
     place = shown((arguments.operands.last ?? "").withoutSecrets)
-    mending = "fullbore push --check " + Self.line(arguments)
+    // Without --verify, a push believes a size.
+    mending = "fullbore push --check " + (downloads ? "--verify " : "") + Self.line(arguments)
     again = "fullbore check " + Self.line(arguments)
   }
 

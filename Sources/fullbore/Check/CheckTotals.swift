@@ -19,7 +19,7 @@ struct CheckTotals: Sendable, Hashable {
   /// Hidden files and folders, files that patterns leave out, and what is no file or left out by other options.
   var (hidden, filtered, leftOut) = (0, 0, 0)
 
-  /// What else is on the card.
+  /// The files on the card that were not compared.
   var beside: [BytePath] = []
 
   mutating func add(_ file: CheckedFile) {
@@ -62,7 +62,7 @@ struct CheckTotals: Sendable, Hashable {
       "Do not \(options.formatting): of \(Quantity.plural(files, "file")), \(problems.joined(separator: ", ")). \(remedy(options))"
   }
 
-  /// What formatting a card also deletes.
+  /// The files that formatting a card also deletes, in words.
   private var notCompared: [String] {
     var parts: [String] = []
     if hidden > 0 { parts.append("\(Quantity.grouped(hidden)) hidden (--hidden compares them)") }

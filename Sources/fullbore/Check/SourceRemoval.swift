@@ -20,7 +20,7 @@ struct SourceRemoval: Sendable {
   /// Returns whether every file that was found is removed.
   func run() async throws(UploadError) -> Bool {
     let kept = Atomic(0)
-    // What an earlier check has compared may have changed at the destination without another date.
+    // A file that an earlier check has compared may have changed at the destination without another date.
     let check = ContentCheck(run.uploader, run.journal, downloads: options.verifies, isAnew: true)
     // The push has reported what it could not read.
     var quiet = run

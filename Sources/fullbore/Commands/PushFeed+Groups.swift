@@ -92,7 +92,7 @@ extension UploadItem {
     return BytePath(path.bytes.dropLast(path.name.bytes.count) + GalleryName(name).stem.bytes)
   }
 
-  /// What follows the name that the file has here.
+  /// The bytes that follow the file's own name at the destination.
   private var ending: [UInt8] { isSealed ? Sealing.ending.bytes : [] }
 
   /// Another file of the same folder, as it would be called at the destination. nil: the layout makes other names.

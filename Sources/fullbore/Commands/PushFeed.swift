@@ -47,7 +47,7 @@ struct PushFeed: Sendable {
         PushObserver(report: run.report, counters: run.counters, skips: run.onConflict == .skip)
           .ended(item, nil, .failed(error))
       }
-    // What is known of a sealed file is as private as its bytes.
+    // The metadata of a sealed file is as private as its bytes.
     let tells = run.destination.traits.carriesMetadata && run.destination.sealing == nil && !omitsMetadata
     telling = tells ? GalleryMetadata(edits: edits) : nil
     self.files = files

@@ -20,7 +20,7 @@ struct Arguments: Sendable {
   private(set) var placeInS3: S3Options.PlaceInS3?
   /// The destination as the user wrote it, if a place is in it.
   private(set) var destinationWithPlace: BytePath?
-  /// These are for a further destination of a command, which `--also` names.
+  /// Whether the arguments are for a further destination of a command, which `--also` names.
   private(set) var isFurther = false
   /// Options whose values come from a place.
   private var namesFromPlace: Set<String> = []
@@ -89,7 +89,7 @@ struct Arguments: Sendable {
     }
   }
 
-  /// These arguments for a further destination. What a place says is left out, and so is what is for one server only:
+  /// The arguments for a further destination. Values of a place are left out, and so are options for one server only:
   /// that belongs to the destination that is the last operand. A netrc file names the servers itself, so it is for both.
   func further(_ destination: BytePath) throws(UsageError) -> Arguments {
     var result = self

@@ -29,7 +29,7 @@ extension PushOptions {
     self.limiter = limiter
     if all.count(where: { $0.title == title }) > 1 { title = "\(destination.endpoint)" }
     if pace.jobs == nil { pace.jobs = OpenFiles.mostJobs(ofEach: all.count) }
-    // What is held of a pipe for each destination must fit into the memory of one.
+    // The bytes that are held of a pipe for all destinations must fit into the memory of one.
     if readsStandardInput, spool == SpoolOptions(folder: spool.folder) {
       let most = (32 << 20) / all.count
       spool.memory = destination.s3 == nil ? min(spool.memory, most) : most

@@ -105,6 +105,11 @@ struct PushOptions: Sendable {
     seal = try SealOptions(arguments)
     verifies = arguments.flag("verify")
     checks = arguments.flag("check")
+    if seal.sealing != nil, checks, verifies {
+      throw UsageError(
+        "--check --verify: the key of a file that was sealed before is gone, so its bytes cannot be compared. --check alone "
+          + "compares lengths, and --verify alone what this push sends")
+    }
     omitsTimes = arguments.flag("no-times")
     isDryRun = arguments.flag("dry-run")
     tree.includesHidden = arguments.flag("hidden")

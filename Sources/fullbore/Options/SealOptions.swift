@@ -41,7 +41,7 @@ struct SealOptions: Sendable, Hashable {
   }
 
   private static func recipient(_ text: String, _ option: String) throws(UsageError) -> SealRecipient {
-    // What is given may be a private key by mistake, so the message does not repeat it.
+    // The text may be a private key by mistake, so the message does not repeat it.
     do { return try SealRecipient(text) } catch { throw UsageError("\(option): \(error.message)") }
   }
 
@@ -54,7 +54,7 @@ struct SealOptions: Sendable, Hashable {
     }
   }
 
-  /// What the journal keeps: public keys, and where a passphrase is found.
+  /// The recipients as the journal keeps them: public keys, and where a passphrase is found.
   var journaled: JournalSeal? {
     guard let sealing else { return nil }
     let keys = sealing.recipients.filter { !$0.isPassphrase }.map(\.description)

@@ -9,7 +9,7 @@ final class LineReport: PushReport {
   private let errors: Console
   private let options: OutputOptions
   private let ticker: Ticker
-  /// What the only destination that this report is for is called; nil: it is for all.
+  /// The name of the only destination that this report is for; nil: the report is for all.
   private let title: String?
   private let advice = GivenAdvice()
 

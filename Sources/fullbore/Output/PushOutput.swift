@@ -1,7 +1,7 @@
 import BlobUpload
 import Blobs
 
-/// What is counted and reported of a push or a watch: of the whole, and of each destination.
+/// The counters and reports of a push or a watch: of the whole, and of each destination.
 struct PushOutput: Sendable {
   let report: any PushReport
   let counters: PushCounters
@@ -56,7 +56,7 @@ struct PushOutput: Sendable {
   }
 }
 
-/// What is counted and reported of one destination.
+/// The counters and the report of one destination.
 struct DestinationOutput: Sendable {
   let options: PushOptions
   let report: any PushReport

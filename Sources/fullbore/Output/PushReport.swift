@@ -63,7 +63,7 @@ struct PushedFile: Sendable {
   /// The ID in the journal; 0 without a journal.
   let id: Int64
   let progress: UploadProgress
-  /// What the destination is called in messages; nil: there is only one.
+  /// The name of the destination in messages; nil: there is only one.
   var destination: String?
 
   init(path: BytePath, relative: BytePath, length: Int64?, id: Int64 = 0, progress: UploadProgress = UploadProgress()) {

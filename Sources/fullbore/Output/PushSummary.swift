@@ -77,7 +77,7 @@ struct PushSummary: Sendable, Hashable {
     return seconds > 0 ? Double(bytesSent) / seconds : 0
   }
 
-  /// What people are told: a line for each destination.
+  /// The text for people: a line for each destination.
   var lines: [String] { parts.isEmpty ? [text] : parts.map { "\($0.title): \($0.summary.text)" } }
 
   /// One line for people.

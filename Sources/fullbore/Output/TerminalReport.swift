@@ -14,7 +14,7 @@ final class TerminalReport: PushReport {
   private let advice = GivenAdvice()
   /// The outage that the board shows.
   private let current = Mutex<Outage?>(nil)
-  /// What the only destination that this report is for is called; nil: it is for all.
+  /// The name of the only destination that this report is for; nil: the report is for all.
   private let title: String?
 
   init(
@@ -72,7 +72,7 @@ final class TerminalReport: PushReport {
     Console.output.write("\(prefix)\(shown(path))  \(what)\n")
   }
 
-  /// What a program writes to the same terminal would be drawn into the board.
+  /// A program that wrote to the terminal by itself would write into the board.
   var programOutput: (@Sendable (String) -> Void)? {
     if !Console.error.isTerminal { return nil }
     return { [board] line in board.say(shown(line)) }

@@ -3,7 +3,7 @@ import Platform
 
 /// The lines that a program prints, read from a pipe.
 final class ProgramLines {
-  /// What the program gets as its standard output and standard error.
+  /// The descriptor that the program gets as its standard output and standard error.
   let end: Int32
   private let descriptor: Int32
   private var isEndOpen = true
@@ -36,7 +36,7 @@ final class ProgramLines {
     while status == nil {
       var found: Int32 = 0
       if waitpid(pid, &found, WNOHANG) == pid { status = found }
-      // What the program has written before its end is there.
+      // The bytes that the program has written before its end are in the pipe.
       if !drain() { break }
       if status == nil {
         var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

@@ -1,7 +1,7 @@
 import BlobUpload
 import Blobs
 
-// What `--dry-run` shows.
+// The list that `--dry-run` shows.
 extension PushWalk {
   /// Lists what would be sent to each destination.
   func list(to destinations: [DestinationOutput]) async {
@@ -17,7 +17,7 @@ extension PushWalk {
     }
   }
 
-  /// What would be sent to one destination.
+  /// The files that would be sent to one destination.
   private struct Listing {
     private let options: PushOptions
     private let report: any PushReport

@@ -126,7 +126,7 @@ actor PushWalk: SourceWalk {
     if isWatch, UnfinishedName.matches(item.path.name) { return .leftOut(UnfinishedName.reason) }
     switch options.placing(of: item) {
     case .at(let arrival):
-      // What is left out is the same for all destinations.
+      // The files that are left out are the same for all destinations.
       let others = options.also.map { other in
         if case .at(let path) = other.placing(of: item) { path } else { arrival }
       }

@@ -1,8 +1,8 @@
 import Blobs
 
-/// What a `SharedPass` has read, and what each destination has taken of it.
+/// The bytes that a `SharedPass` has read, and how many of them each destination has taken.
 struct SharedPassState {
-  /// What one destination has taken.
+  /// How far one destination is.
   struct Share {
     enum State { case expected, taking, leftBehind }
     var state = State.expected

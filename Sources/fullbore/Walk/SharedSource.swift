@@ -1,7 +1,7 @@
 import Blobs
 import Synchronization
 
-/// What one destination sees of a source that several read at the same time.
+/// A source as one destination sees it while several read it at the same time.
 final class SharedSource: BlobSource {
   private let pass: SharedPass
   private let index: Int

@@ -79,7 +79,7 @@ final class SharedWalk: Sendable {
 
   /// The destination takes nothing more.
   func leave(_ index: Int) {
-    // What waits in the queue is released outside the lock, since it may wake readers of other destinations.
+    // The waiting sources are released outside the lock, since that may wake readers of other destinations.
     let (dropped, writer) = state.withLock { state in
       let dropped = state.queues[index].batches
       state.queues[index] = Queue(hasLeft: true)

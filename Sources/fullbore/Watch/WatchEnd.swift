@@ -1,4 +1,4 @@
-/// What is left when a watch is interrupted.
+/// The work that is left when a watch is interrupted.
 enum WatchEnd: Sendable, Hashable {
   case nothingLeft
   /// So many files were found and are not at the destination.

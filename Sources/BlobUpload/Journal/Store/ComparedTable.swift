@@ -41,4 +41,12 @@ struct ComparedTable {
     try insert.bind(7, currentSeconds())
     try insert.run()
   }
+
+  /// Must be called inside a transaction.
+  func forget(_ intent: JournalIntent) throws(SQLiteError) {
+    let delete = try database.statement("DELETE FROM compared WHERE target = ?1 AND source = ?2")
+    try delete.bind(1, intent.key)
+    try delete.bind(2, intent.source.bytes)
+    try delete.run()
+  }
 }
