@@ -19,13 +19,13 @@ final class UploadEngine: Sendable {
   /// Same as `Uploader.upload`.
   func upload(
     _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64? = nil,
+    sealed: SealedUpload? = nil,
     resuming session: UploadSession? = nil, receipts: [PartReceipt] = [], comparing doubted: [SentRange]? = nil,
     sentAtMost limit: Int64? = nil, progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {
     if let length = info.length, let most = uploader.destination.limits.total, length > most {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
     }
-    let sealed = source as? SealedUpload
     let source = Uploader.prepared(source, info)
     // A file that is sealed under a new key has other bytes than every file at the server.
     if session == nil, doubted == nil, sealed == nil,

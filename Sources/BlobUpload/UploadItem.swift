@@ -14,6 +14,8 @@ public struct UploadItem: Sendable {
   package var numbered: UploadQueue.NumberedName?
   /// The files that get the same number; nil: it is no photo, or files do not get other names.
   package var group: FileGroup?
+  /// The source, if its ciphertext is sent; nil: its bytes are sent as they are.
+  package var sealed: SealedUpload?
 
   /// Creates an item, without opening its source.
   public init(source: any BlobSource, info: BlobInfo, identity: BytePath, target: UploadTarget) {

@@ -14,7 +14,7 @@ extension UploadQueue {
     let isSame: Bool
     if item.info.instanceLasts && now.hasSameNumbers(as: before) {
       isSame = true
-    } else if item.source is SealedUpload {
+    } else if item.isSealed {
       isSame = !item.info.instanceLasts
     } else {
       isSame = try await matchesChecksums(item, entry.id)

@@ -48,7 +48,7 @@ extension UploadQueue {
     // The length of a source that was generated during the upload is known only since then.
     var (info, target) = (item.info, item.target)
     if info.length == nil { (info.length, target.length) = (entry.sentLength, entry.sentLength) }
-    if let sealed = item.source as? SealedUpload, !sealed.hasKey {
+    if let sealed = item.sealed, !sealed.hasKey {
       return try await uploader.isThere(target, location: entry.location) ? .length : nil
     }
     if !verify {

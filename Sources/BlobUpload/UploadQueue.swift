@@ -221,7 +221,8 @@ public struct UploadQueue: Sendable {
     do throws(UploadError) {
       let source = work.item.source
       var target = work.item.target
-      let earlier = try await withKey(work.item, id, Continuation(entry: entry, doubted: doubted), engine)
+      var earlier = Continuation(entry: entry, doubted: doubted)
+      if let sealed = work.item.sealed { earlier = try await withKey(sealed, work.item, id, earlier, engine) }
       if let before, before.mayHaveGrown(to: work.item.info.length),
         try await isBegunAtServer(work.item, since: before)
       {
@@ -231,7 +232,8 @@ public struct UploadQueue: Sendable {
       let hashed = verify && source.access == .sequential ? HashingSource(source, .sha256) : nil
       var result = try await replacingNoneOfThisRun(work.item, target) { [target] () async throws(UploadError) in
         try await engine.upload(
-          hashed ?? source, work.item.info, to: target, entry: id, resuming: earlier.entry?.session,
+          hashed ?? source, work.item.info, to: target, entry: id, sealed: work.item.sealed,
+          resuming: earlier.entry?.session,
           receipts: earlier.entry?.receipts ?? [], comparing: earlier.doubted, sentAtMost: earlier.entry?.sentLimit,
           progress: progress)
       }

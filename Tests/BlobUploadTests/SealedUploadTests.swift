@@ -52,9 +52,10 @@ import Testing
         uploader, journal: journal, destinationID: try await journal.destinationID(of: destination))
       let sealed = SealedUpload(source, SealedUploadTests.sealing)
       let info = sealed.sealed(try source.info(Cancellation()))
-      let item = UploadItem(
+      var item = UploadItem(
         source: sealed, info: info, identity: "/card/video",
         target: destination.target("video.age", length: info.length))
+      item.sealed = sealed
       var failure: UploadError?
       do throws(UploadError) { _ = try await queue.upload(item, nil) } catch { failure = error }
       await journal.close()

@@ -58,7 +58,7 @@ extension UploadItem {
   /// compared with nothing.
   var keepsChecksums: Bool { info.wantsTrace && !isSealed }
 
-  package var isSealed: Bool { source is SealedUpload }
+  package var isSealed: Bool { sealed != nil }
 }
 
 extension UploadSession {

@@ -12,11 +12,10 @@ extension UploadQueue {
   }
 
   /// Gives a sealed item its key: that of the earlier run, if this is certainly the same version and the journal has the
-  /// key, and otherwise a new one, with which nothing of an earlier run goes on. Does nothing for other items.
+  /// key, and otherwise a new one, with which nothing of an earlier run goes on.
   func withKey(
-    _ item: UploadItem, _ id: Int64, _ earlier: Continuation, _ engine: UploadEngine
+    _ source: SealedUpload, _ item: UploadItem, _ id: Int64, _ earlier: Continuation, _ engine: UploadEngine
   ) async throws(UploadError) -> Continuation {
-    guard let source = item.source as? SealedUpload else { return earlier }
     if let entry = earlier.entry, let session = entry.session {
       if let seal = try await seal(of: session, for: source, item.info) {
         source.use(seal, for: item.info.validator, boxed: session.seal)

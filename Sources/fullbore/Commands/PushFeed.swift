@@ -62,12 +62,14 @@ struct PushFeed: Sendable {
     for (index, opened) in opened.enumerated() where !Task.isCancelled {
       let found = opened.found
       switch opened.content {
-      case .file(let stamp):
+      case .file:
+        guard case .file(let stamp) = found.place else { continue }
         let info = stamp.info
         var item = item(found, source(found.identity, stamp, info), info)
         item.target.metadata = told[index] ?? [:]
         items.append(item)
-      case .unsized(let stamp):
+      case .unsized:
+        guard case .file(let stamp) = found.place else { continue }
         let source = UnsizedFileSource(found.identity, modified: stamp.modified)
         items.append(item(found, source, BlobInfo(length: nil, modified: stamp.modified)))
       case .sources(let sources, let info):
@@ -123,8 +125,8 @@ struct PushFeed: Sendable {
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
     var (source, info, contentType) = (source, info, contentType)
-    if let sealing = run.destination.sealing {
-      let sealed = SealedUpload(source, sealing)
+    let sealed = run.destination.sealing.map { SealedUpload(source, $0) }
+    if let sealed {
       let length = info.length
       (source, info, contentType) = (sealed, sealed.sealed(info), "application/octet-stream")
       if let length, let whole = info.length { run.counters.bytesFound.addClamped(whole - length) }
@@ -134,6 +136,7 @@ struct PushFeed: Sendable {
       name.path, length: info.length, contentType: contentType ?? ContentType.of(name.path), overwrite: overwrites)
     if !omitsTimes { target.modified = info.modified }
     var item = UploadItem(source: source, info: info, identity: found.identity, target: target)
+    item.sealed = sealed
     if name.counter != nil || name.number > 1 { item.numbered = name }
     return item
   }

@@ -177,9 +177,9 @@ extension PushOptions {
     let relative = BytePath(item.relative.folder.bytes + Gallery().renditionName(of: name).bytes)
     let found = FoundRendition.Finding.find(
       item, as: place(item, named: relative, beside: item.path), editQuality, renderer)
-    guard case .rendered(var rendition) = found else { return found }
-    rendition.others = also.map { $0.place(item, named: relative, beside: item.path) }
-    return .rendered(rendition)
+    guard case .rendered(let rendition) = found, !also.isEmpty else { return found }
+    let others = also.map { $0.place(item, named: relative, beside: item.path) }
+    return .rendered(FoundSource(rendition.place, rendition.identity, rendition.name, others: others))
   }
 
   /// Whether a sidecar contains an edit of the file. Blocks.

@@ -1,8 +1,8 @@
 import BlobUpload
 import Blobs
 
-/// A source that was found, and its name at the destination.
-struct FoundSource: Sendable {
+/// A source that was found, and its name at the destination. A class, since each file passes through several lists.
+final class FoundSource: Sendable {
   enum Place: Sendable {
     /// A file whose path is `identity`, in the version that was found.
     case file(FileStamp)
@@ -17,27 +17,25 @@ struct FoundSource: Sendable {
   /// The source's identity in the journal; for a file, its absolute path.
   let identity: BytePath
   /// The path below the destination, and how it counts on where it is taken.
-  var name: UploadQueue.NumberedName
+  let name: UploadQueue.NumberedName
   /// The paths below further destinations of the same push; empty: there are none.
-  var others: [BytePath]
+  private let others: [BytePath]
+
+  init(_ place: Place, _ identity: BytePath, _ name: UploadQueue.NumberedName, others: [BytePath] = []) {
+    (self.place, self.identity, self.name, self.others) = (place, identity, name, others)
+  }
 
   /// `arrival`: the path below the destination. A NUL in it stands for the counter of the layout.
-  init(_ place: Place, _ identity: BytePath, as arrival: BytePath, others: [BytePath] = []) {
-    self.place = place
-    self.identity = identity
-    name = UploadQueue.NumberedName(arrival)
-    self.others = others
+  convenience init(_ place: Place, _ identity: BytePath, as arrival: BytePath, others: [BytePath] = []) {
+    self.init(place, identity, UploadQueue.NumberedName(arrival), others: others)
   }
 
   /// The source for one destination of the push.
   func at(_ destination: Int) -> FoundSource {
-    if destination > 0 { return FoundSource(place, identity, as: others[destination - 1]) }
-    var found = self
-    found.others = []
-    return found
+    destination == 0 ? self : FoundSource(place, identity, as: others[destination - 1])
   }
 
-  init(_ item: TreeItem) { self.init(.file(item.stamp), item.path, as: item.relative) }
+  convenience init(_ item: TreeItem) { self.init(.file(item.stamp), item.path, as: item.relative) }
 
   /// The identity of standard input is the same in every run, although each run reads other content.
   static let standardInputIdentity: BytePath = "-"

@@ -20,6 +20,8 @@ actor PushWalk: SourceWalk {
   private var hasStandardInput: Bool
   /// The user knows that the folder arrives under the name of the destination.
   private var hasToldRenaming = false
+  /// The options for destinations that may give a folder another name.
+  private let renaming: [PushOptions]
   /// Batches that `lookAhead` has already listed.
   private var seen: [[TreeEvent]] = []
 
@@ -33,6 +35,7 @@ actor PushWalk: SourceWalk {
     self.options = options
     self.report = report
     self.counters = counters
+    renaming = options.all.filter { $0.layout == nil && !$0.destination.isFolder }
     hasStandardInput = options.readsStandardInput
     let roots = hasStandardInput ? [] : options.sources
     let namesHidden = options.output.isVerbose || options.output.isJSON
@@ -144,7 +147,7 @@ actor PushWalk: SourceWalk {
   /// For each event the file, its rendered edit, both, or nothing. Finding the destination may read the file.
   private func files(_ events: [TreeEvent]) async -> [FoundSource] {
     for event in events where !hasToldRenaming {
-      for options in options.all {
+      for options in renaming {
         guard let notice = options.renaming(of: event) else { continue }
         hasToldRenaming = true
         report.notice(notice)

@@ -105,10 +105,8 @@ actor ResumeWalk: SourceWalk {
 
   private func found(_ place: FoundSource.Place, _ entry: JournalEntry) -> FoundSource {
     let (source, path) = (entry.intent.source, entry.intent.path)
-    var found = FoundSource(place, source, as: path)
     // Entries of earlier versions have no number of their own.
-    found.name = names[entry.id] ?? UploadQueue.NumberedName(path, of: source.name)
-    return found
+    return FoundSource(place, source, names[entry.id] ?? UploadQueue.NumberedName(path, of: source.name))
   }
 
   private func fail(_ entry: JournalEntry, _ lost: LostSource) {

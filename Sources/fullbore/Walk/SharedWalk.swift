@@ -47,7 +47,7 @@ final class SharedWalk: Sendable {
       let readers = state.withLock { state in
         state.queues.indices.compactMap { index -> CheckedContinuation<Void, Never>? in
           if state.queues[index].hasLeft { return nil }
-          state.queues[index].batches.append(batch.map { $0.at(index) })
+          state.queues[index].batches.append(state.queues.count == 1 ? batch : batch.map { $0.at(index) })
           state.queues[index].count += batch.count
           defer { state.queues[index].reader = nil }
           return state.queues[index].reader

@@ -8,9 +8,9 @@ import Synchronization
 struct OpenedSource: Sendable {
   enum Content: Sendable {
     /// A file, which each destination opens by itself.
-    case file(FileStamp)
+    case file
     /// A file whose length is known only at its end, as in /proc. Each destination opens it by itself.
-    case unsized(FileStamp)
+    case unsized
     /// The source for each destination.
     case sources([any BlobSource], BlobInfo)
   }
@@ -82,7 +82,7 @@ struct SourceOpener: Sendable {
       case .file(let stamp):
         switch stamp.size == 0 ? await isUnsized(found.identity) : .success(false) {
         case .success(let isUnsized):
-          opened.append(OpenedSource(found: found, content: isUnsized ? .unsized(stamp) : .file(stamp)))
+          opened.append(OpenedSource(found: found, content: isUnsized ? .unsized : .file))
         case .failure(let error): fail(found.identity, error)
         }
       case .standardInput:
