@@ -113,7 +113,7 @@ extension EndToEnd {
       try scratch.file("gallery/film.mov", 300_000)
       try await watch.until("the rest arrives") { server.folder.files()["film.mov"] == 300_000 ? true : nil }
       try await watch.until("the others are refused") {
-        watch.command.errors.components(separatedBy: "--overwrite").count > 2 ? true : nil
+        watch.command.errors.components(separatedBy: "these would be 300000").count > 2 ? true : nil
       }
       #expect(
         FileManager.default.contentsEqual(atPath: gallery("film.mov"), andPath: server.folder.path + "/film.mov"))
