@@ -2,7 +2,7 @@ import BlobUpload
 import Blobs
 import Testing
 
-/// What a push remembers of the photos whose files get the same number.
+/// The numbers that a push remembers for photos, so that all files of a photo get the same one.
 @Suite struct GroupNumbersTests {
   private let numbers = GroupNumbers(waitsForUnseen: true) { item, _ in item }
 

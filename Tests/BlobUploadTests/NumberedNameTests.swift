@@ -57,7 +57,7 @@ import Testing
     #expect(UploadQueue.NumberedName(name).number(of: path) == number)
   }
 
-  /// What a journal has of a name gives the name back, and damaged numbers give none.
+  /// The parts of a name that a journal keeps give the name back, and damaged numbers give none.
   @Test(
     arguments: [
       ("a/IMG_1-12.JPG", nil, 12), ("a/\0/IMG.JPG", 2, 31), ("a/\0/IMG.JPG", 2, 1), ("IMG-2.CR2.xmp", nil, 2),

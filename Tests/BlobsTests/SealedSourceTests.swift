@@ -56,7 +56,7 @@ struct SealedSourceTests {
     #expect(failure { () throws(BlobError) in try SealedSource(DataSource(text), to: both) }?.code == .unsupported)
   }
 
-  /// What was cut, changed or put together from parts is not taken for the file.
+  /// The reader refuses ciphertext that was cut, changed or put together from parts of two files.
   @Test func aChangeIsNoticed() throws {
     let source = try SealedSource(DataSource(text), to: [sealKey.recipient])
     let sealed = try source.readAll()

@@ -52,7 +52,7 @@ extension EndToEnd {
       Folder(scratch.path("card")).expectSame(as: Folder(cloud.folder.path + "/copy"))
       #expect(first.components(separatedBy: "\n127.0.0.1:\(nas.port): 41 files sent").count == 2, "\(first)")
       #expect(first.components(separatedBy: "\n127.0.0.1:\(cloud.port): 41 files sent").count == 2, "\(first)")
-      // What is missing at one of the two is sent there only.
+      // The second push sends a file that is missing at one destination to that destination only.
       try scratch.file("card/new.JPG", 5_000)
       try FileManager.default.removeItem(atPath: cloud.folder.path + "/copy/DCIM/IMG_7.JPG")
       let second = try await run("--check", "--verify")

@@ -39,7 +39,7 @@ extension EndToEnd {
       let places = [("%h/", "~/"), ("~/", home + "/"), ("/media/card/", home + "/media/card/")]
       for words in try page.commands() where ["push", "watch"].contains(words[0]) && words.count > 2 {
         let words = words.map { word in places.reduce(word) { $0.replacingOccurrences(of: $1.0, with: $1.1) } }
-        // What is left out of an example cannot be tried.
+        // The test cannot run a command from which the page leaves out a word.
         if words.contains(where: { $0.contains("…") || $0 == "URL" || $0 == "FOLDER" }) { continue }
         let run = try shell("exec fullbore \"$@\"", [words[0], "--dry-run"] + words.dropFirst())
         #expect(try await run.wait() == .exited(0), "\(page.name): fullbore \(words)\n\(run.errors)")

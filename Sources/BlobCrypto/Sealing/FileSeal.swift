@@ -2,7 +2,7 @@ import Blobs
 
 /// The key of one sealed file, and what stands before its chunks: the header, which wraps the key, and a nonce.
 ///
-/// Whoever has it can open the file. Two plaintexts must never be sealed with it. Its descriptions do not contain the key.
+/// A person who has the seal can open the file. Two plaintexts must never be sealed with it. Its descriptions do not contain the key.
 package struct FileSeal: Sendable, CustomStringConvertible, CustomReflectable {
   /// Plaintext bytes of each chunk but the last one.
   package static let chunk = 64 << 10

@@ -1,6 +1,6 @@
 import Blobs
 
-/// Who can open a sealed file: the owner of a key, or everyone who has a passphrase. See `SealedSource`.
+/// The people who can open a sealed file: the owner of a key, or everyone who has a passphrase. See `SealedSource`.
 public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   private enum Kind: Sendable, Hashable {
     case x25519([UInt8])

@@ -42,7 +42,7 @@ final class ProvedFiles: Sendable {
     if path.name.withCString({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) != 0, errno == ENOENT {
       return .gone
     }
-    // Of a photo whose files could not all be removed, some are gone.
+    // An earlier run may have removed only some of the files of a photo.
     let members = (names.isEmpty ? [path.name] : names).filter { name in
       name.withCString { fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) } == 0 || errno != ENOENT
     }
