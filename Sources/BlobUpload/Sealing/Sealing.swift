@@ -26,13 +26,15 @@ package struct Sealing: Sendable, Hashable {
     return isOver ? nil : sum
   }
 
-  /// A key for one file. Runs on a thread that may block: a passphrase takes about a second and much memory, so there is
-  /// one at a time.
+  /// A key for one file. A passphrase takes about a second and much memory, so there is one at a time, on a thread that may
+  /// block; public keys take 0.1 ms.
   func newSeal() async throws(UploadError) -> FileSeal {
-    let result = await Self.threads.run { [recipients] in
+    let make: @Sendable () -> Result<FileSeal, BlobError> = { [recipients] in
       Result { () throws(BlobError) in try FileSeal(to: recipients) }
     }
-    do { return try result.get() } catch { throw UploadError(error) }
+    let isSlow = recipients.contains(where: \.isPassphrase)
+    let seal = isSlow ? await Self.threads.run(make) : make()
+    do { return try seal.get() } catch { throw UploadError(error) }
   }
 
   /// Whether the seal of an earlier run is for these recipients. Public keys are part of the entry's key in the journal, and
