@@ -19,6 +19,8 @@ package struct CheckedFile: Sendable {
   }
   /// With the name that the file has at the destination.
   package var item: UploadItem
+  /// From the `UploadResult` of the push that has sent it; nil: the journal knows none.
+  var location: String?
   package var result: Result
   /// The two were compared in an earlier run, and neither has changed since.
   package var wasKnown = false
@@ -31,7 +33,7 @@ extension ContentCheck {
   func check(
     _ file: PlacedItem, _ known: ComparedVersion?, _ told: VersionQuery.Answer?
   ) async throws(UploadError) -> CheckedFile {
-    var checked = CheckedFile(item: file.item, result: .missing)
+    var checked = CheckedFile(item: file.item, location: file.location, result: .missing)
     do {
       guard let found = try await find(file, told) else { return checked }
       if let known, known.remote == found.version, found.length == file.item.info.length {
@@ -54,16 +56,11 @@ extension ContentCheck {
     return checked
   }
 
-  /// Whether there is a file at the destination, which nobody has sent. One that the destination does not tell of is none.
-  package func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
-    do throws(UploadError) {
-      return try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
-        try await uploader.destination.uploadProtocol.remoteFile(target, location: nil, uploader.context())
-      } != nil
-    } catch {
-      if error.endsQueue { throw error }
-      return false
-    }
+  /// Reads a file at the destination and compares it with `source`, byte by byte. Throws if it is not there, or another one.
+  package func readBack(
+    _ file: CheckedFile, from source: any BlobSource, _ info: BlobInfo
+  ) async throws(UploadError) {
+    try await uploader.verify(source, info, at: file.item.target, location: file.location)
   }
 
   private func find(_ file: PlacedItem, _ told: VersionQuery.Answer?) async throws(UploadError) -> RemoteFile? {

@@ -32,7 +32,7 @@ struct SourceRemoval: Sendable {
       kept.add(1, ordering: .relaxed)
       report.failed(file.item.identity, "stays here: \(file.reasonToStay)")
     }
-    try await folders.check(run, check)
+    try await folders.check(check, proved)
     let removed = try await removeProved(kept)
     let stay = kept.load(ordering: .relaxed)
     report.notice(
