@@ -19,6 +19,11 @@ package struct Sealing: Sendable, Hashable {
   /// The ending of the names of sealed files.
   package static let ending: BytePath = ".age"
 
+  /// Whether a name, or a path, ends as that of a sealed file, with something before the ending.
+  package static func isName(_ bytes: some BidirectionalCollection<UInt8>) -> Bool {
+    bytes.count > ending.bytes.count && bytes.suffix(ending.bytes.count).elementsEqual(ending.bytes)
+  }
+
   /// Bytes of a sealed file; nil: they are more than a file can have, or `length` is unknown.
   package func length(sealing length: Int64?) -> Int64? {
     guard let length, let chunks = FileSeal.chunks(sealing: length) else { return nil }

@@ -20,9 +20,9 @@ final class ProvedFiles: Sendable {
   /// A table has 20 bits of a version's hash: two of them make it safe to remove a file by it.
   private let tables = [ClaimedNames(), ClaimedNames()]
 
-  /// Returns whether the file is proved: its bytes were compared, or a digest of them.
-  func note(_ file: CheckedFile) -> Bool {
-    guard case .same(let evidence) = file.result, evidence == .digest || evidence == .bytes,
+  /// Returns whether the file is proved: its bytes were compared, or a digest that the destination has computed.
+  func note(_ file: CheckedFile, believesDigests: Bool) -> Bool {
+    guard case .same(let evidence) = file.result, evidence == .bytes || evidence == .digest && believesDigests,
       let validator = file.item.info.validator
     else { return false }
     found.add(1, ordering: .relaxed)

@@ -73,7 +73,9 @@ struct CheckCommand: Command {
       outage.answered()
       let run = try await PushRun(push, reached, transport, journal, report, counters, outage)
       report.began(at: run.destination.endpoint.description, speaking: run.destination.uploadProtocol.name)
-      let check = ContentCheck(run.uploader, journal, downloads: options.downloads, isAnew: options.isAnew)
+      let check = ContentCheck(
+        run.uploader, journal, downloads: options.downloads, isAnew: options.isAnew,
+        identities: options.identities)
       let opener = try SourceOpener(push.connection, jobs: push.pace.jobs, report, counters, outage.sources)
       let feed = PushFeed(run, .byName, edits: push.edits, overwrites: false, omitsMetadata: true, names: nil)
       do throws(UploadError) {

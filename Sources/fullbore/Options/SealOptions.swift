@@ -54,6 +54,9 @@ struct SealOptions: Sendable, Hashable {
     }
   }
 
+  /// The passphrase opens what it has sealed; empty: there is none.
+  var passphraseIdentities: [SealIdentity] { sealing?.recipients.compactMap(\.passphraseIdentity) ?? [] }
+
   /// The recipients as the journal keeps them: public keys, and where a passphrase is found.
   var journaled: JournalSeal? {
     guard let sealing else { return nil }
@@ -79,7 +82,7 @@ struct SealOptions: Sendable, Hashable {
   /// A sealed file's name ends in .age, and the name in a URL with a query, such as a signature, cannot be changed.
   func check(_ destination: Destination) throws(UsageError) {
     guard sealing != nil, !destination.isFolder, destination.endpoint.query != nil,
-      !destination.endpoint.lastComponent.suffix(Sealing.ending.bytes.count).elementsEqual(Sealing.ending.bytes)
+      !Sealing.isName(destination.endpoint.lastComponent)
     else { return }
     throw UsageError(
       "--seal: the name of a sealed file ends in .age, and that in the destination, which has a query, does not")
@@ -104,7 +107,7 @@ extension Sealing {
   /// The name of a sealed file at the destination ends in `.age`. One that ends so already is kept if the user has chosen it
   /// for the file.
   static func name(_ arrival: BytePath, isChosen: Bool) -> BytePath {
-    if isChosen, arrival.bytes.suffix(ending.bytes.count).elementsEqual(ending.bytes) { return arrival }
+    if isChosen, isName(arrival.bytes) { return arrival }
     return BytePath(arrival.bytes + ending.bytes)
   }
 }
