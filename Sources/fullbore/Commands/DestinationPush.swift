@@ -61,7 +61,7 @@ struct DestinationPush: Sendable {
     if reached.destination.limits.needsLength { opener.needLength() }
     var run = try await PushRun(options, reached, transport, journal, report, counters, outage)
     // Each file is proved once, before it is removed.
-    if removes { run.verifies = false }
+    if removes { run.settings.verifies = false }
     tellLimitOfPipe(run)
     let feed = PushFeed(
       run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
