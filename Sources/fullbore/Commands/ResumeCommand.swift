@@ -16,10 +16,14 @@ struct ResumeCommand: Command {
       A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
       has to be run again.
       A file whose name is taken gets another name where the push had --on-conflict rename.
+      A file that is gone stays unfinished, and each resume names it and exits with status 1, until the file is put back or
+      given up with 'fullbore abort ID'. What a watch finds to be deleted, it gives up itself.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
       what is not given here is as if it had not been given there.
       Credentials and certificates come from where they were when the push began, and those of a place from that place as
       it is now. Those given here are for one server, so with unfinished uploads for several, DESTINATION must name one.
+      Exit status: 0 everything is there; 1 a file failed, is gone or was refused, or a push has to be run again; 2 wrong
+      usage; 3 a destination cannot be reached or refuses us; 130 interrupted.
       """, takesPlaces: true)
 
   let choice: DestinationChoice

@@ -72,7 +72,7 @@ actor WatchFeed {
     return hasListed && !hasToldListed
   }
 
-  /// Waits for the next files, possibly none once all are listed; nil after `wake` if the task is cancelled.
+  /// Waits for the next files, possibly none once all are listed, or if deleted ones are sought; nil after `wake` if the task is cancelled.
   func next() -> [TreeItem]? {
     while !Task.isCancelled {
       for (file, wait) in inbox.takeAgain() { settle(file.path, as: file.relative, after: wait) }
@@ -82,7 +82,7 @@ actor WatchFeed {
         settle(link.path, as: link.relative, after: settling.rest)
       }
       let rested = takeRested()
-      if !rested.isEmpty { return rested }
+      if !rested.isEmpty || inbox.seeksDeleted { return rested }
       let hadListed = hasListed
       if let found = walkOn() {
         if !found.isEmpty || hasListed != hadListed { return found }
@@ -189,7 +189,10 @@ extension WatchFeed {
       var status = stat()
       let isThere = path.status(&status) == 0
       guard isThere, status.st_mode & S_IFMT == S_IFREG else {
-        if !isThere { roots.noteAbsence(of: path) }
+        if !isThere {
+          roots.noteAbsence(of: path)
+          inbox.seekDeleted()
+        }
         settling.drop(path)
         continue
       }
@@ -230,6 +233,7 @@ extension WatchFeed {
   }
 
   private func walked() {
+    inbox.seekDeleted()
     if let interval = options.rescan { walkDue = min(walkDue ?? .now + interval, .now + interval) }
     if hasListed { return }
     hasListed = true
@@ -255,7 +259,7 @@ extension WatchFeed {
       if !item.isOnlyName { links.note(item.path, as: item.relative) }
       if settling.contains(item.path) || isInTheMaking(item.path) { return nil }
       // A file in progress may be an earlier one, from before its folder was moved, so it is checked again.
-      if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
+      if !inbox.isUnderWay(item.path), settling.isAtRest(item) { return hand(out: item) }
       settle(item.path, as: item.relative, after: settling.rest)
     case .skipped(let path, let reason) where tells:
       counters.filesLeftOut.add(1, ordering: .relaxed)
@@ -271,13 +275,6 @@ extension WatchFeed {
     case .skipped: break
     }
     return nil
-  }
-
-  private func isAtRest(_ item: TreeItem) -> Bool {
-    let age = Duration.nanoseconds(FileStamp.now.subtractingClamped(item.stamp.changed))
-    if age <= settling.rest { return false }
-    let writers = Writers(of: item.path)
-    return writers == .none || writers == .unknown && age > settling.restUnseen
   }
 
   private func hand(out item: TreeItem) -> TreeItem? {
