@@ -124,7 +124,8 @@ extension UploadError {
   /// A refusal that may concern one file, its name or its folder. Examples are a redirect to a folder of this name, and
   /// no space for a file of this size.
   fileprivate var mayRefuseOneFile: Bool {
-    switch status ?? 0 {
+    if cause is RefusedKeys { return false }
+    return switch status ?? 0 {
     case 403: side == .destination || side == .file
     case 300..<400, 404, 405, 501, 507: side == .destination
     default: false
