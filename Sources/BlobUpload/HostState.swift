@@ -30,6 +30,7 @@ final class HostState: Sendable {
   let methods = MethodOverride()
   let trailers = Trailers()
   let putAnswers = PutAnswers()
+  let redirectedPuts = RedirectedPuts()
   let existing = ExistingFiles()
   let names = NameGates()
   let overwritten = OverwrittenNames()
