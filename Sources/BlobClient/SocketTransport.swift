@@ -77,7 +77,8 @@ extension SocketTransport {
     public var finishing: Duration
     /// Maximum time for a connection, including name look-up and TLS handshake, before `.connect`.
     public var connect: Duration
-    /// Limits the speed of bodies; several transports may share one limiter. nil: no limit.
+    /// Limits the speed of the bodies that are sent and of content that goes to `Exchange.received`, together; several
+    /// transports may share one limiter. nil: no limit.
     public var limiter: RateLimiter?
     /// The value of `User-Agent`, unless a request has its own.
     public var userAgent: String

@@ -18,6 +18,7 @@ final class HostState: Sendable {
   let methods = MethodOverride()
   let trailers = Trailers()
   let putAnswers = PutAnswers()
+  let redirectedPuts = RedirectedPuts()
   let existing = ExistingFiles()
   let names = NameGates()
   let overwritten = OverwrittenNames()
@@ -85,7 +86,8 @@ extension UploadError {
   /// A refusal that may concern one file, its name or its folder. Examples are a redirect to a folder of this name, and
   /// no space for a file of this size.
   fileprivate var mayRefuseOneFile: Bool {
-    switch status ?? 0 {
+    if cause is RefusedKeys { return false }
+    return switch status ?? 0 {
     case 403: side == .destination || side == .file
     case 300..<400, 404, 405, 501, 507: side == .destination
     default: false

@@ -22,16 +22,33 @@ extension UploadQueue {
   /// Deletes the uploads that earlier runs could not delete. Ends once the server has not deleted `most` of them, since it may
   /// be one that does not answer.
   package func deleteLeftovers(failures most: Int = .max) async {
-    guard let ids = try? await journal.leftovers(at: destinationID), !ids.isEmpty,
-      let claims = try? await journal.claim(entries: ids)
-    else { return }
-    var failures = 0
+    guard let ids = try? await journal.leftovers(at: destinationID), !ids.isEmpty else { return }
+    await delete(ids, failures: most)
+  }
+
+  /// Deletes unfinished uploads at the server and in the journal, except those that a process is sending. What is complete at
+  /// the server stays there. Ends as `deleteLeftovers` does. Returns those that the journal no longer has.
+  @discardableResult
+  package func delete(_ ids: [Int64], failures most: Int = .max) async -> [JournalEntry] {
+    // A journal that cannot be written ends the queue elsewhere.
+    guard let claims = try? await journal.claim(entries: ids) else { return [] }
+    var (deleted, failures): ([JournalEntry], Int) = ([], 0)
     for case .resume(let entry) in claims {
       if Task.isCancelled || failures >= most {
         journal.released(entry.id)
-      } else if await !deleteLeftover(entry) {
+      } else if await delete(entry) {
+        deleted.append(entry)
+      } else {
         failures += 1
       }
     }
+    return deleted
+  }
+
+  private func delete(_ entry: JournalEntry) async -> Bool {
+    if entry.sessionWithParts != nil { return await deleteLeftover(entry) }
+    if (try? await journal.remove([entry.id])) != nil { return true }
+    journal.released(entry.id)
+    return false
   }
 }

@@ -116,8 +116,11 @@ extension EndToEnd.AlsoTests {
     let environment = try writePlaces(
       "[places.one]\nurl = \"\(server.url)photos/\"\n[places.small]\nurl = \"http://127.0.0.1:9/\"\nexclude = \"*.mov\"\n"
     )
+    func at(_ host: String) -> String { server.url.replacing("127.0.0.1", with: host) }
     for (also, words) in [
       ("\(server.url)photos/", "the same destination"), ("\(server.url)", "is in the other"),
+      ("\(at("localhost"))photos/", "the same destination"), ("\(at("LocalHost."))%70hotos", "the same destination"),
+      ("\(at("[::1]"))photos/2026/", "the same destination"),
       ("one:2026/", "is in the other"), ("small:", "another 'exclude'"),
     ] {
       let push = try push(file, "one:", "--also", also, environment: environment)

@@ -1,6 +1,7 @@
 import BlobTesting
 import TestSupport
 import Foundation
+import Synchronization
 import Testing
 
 extension EndToEnd {
@@ -34,6 +35,26 @@ extension EndToEnd {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(gallery.path)/\(name)"))
         #expect(there[prefix + name].map { Data($0.bytes) } == bytes, "\(name) differs")
       }
+    }
+
+    /// Keys that are refused are refused for every file: it is said once, and the rest is not tried.
+    @Test(arguments: ["InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "AuthFailure"])
+    func refusedKeysEndThePushAtOnce(_ code: String) async throws {
+      for number in 0..<300 { try scratch.file("gallery/\(number).jpg", 3_000, seed: UInt64(number)) }
+      let stored = Atomic(0)
+      var options = S3Peer.Options()
+      options.refuse = { _, request in
+        if request.method == "PUT" { stored.add(1, ordering: .relaxed) }
+        return stored.load(ordering: .relaxed) > 20 ? (403, code) : nil
+      }
+      let peer = S3Peer(options)
+      let (end, command) = try await push(
+        "--jobs", "8", scratch.path("gallery/"), "s3://media/in/", "--endpoint", "http://127.0.0.1:\(peer.port)")
+      #expect(end == .exited(3), "\(command.output)\(command.errors)")
+      #expect(stored.load(ordering: .relaxed) < 40)
+      let lines = command.errors.split(separator: "\n")
+      #expect(lines.count == 2 && lines.last?.contains("nothing else would succeed") == true, "\(command.errors)")
+      #expect(command.output.contains("; 1 failed"), "\(command.output)")
     }
 
     /// Sends from a server to S3 without the disk: in one piece, and in parts that are read concurrently.

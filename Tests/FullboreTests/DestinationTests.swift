@@ -21,6 +21,28 @@ import Testing
     #expect(try Destination("form+http://host/upload").isFolder, "the file says its own name")
   }
 
+  #if os(Linux)
+    /// Credentials go by the name that the name system and certificates have.
+    @Test(arguments: [
+      ("https://bücher.example/a/", "https://xn--bcher-kva.example/a/"),
+      ("https://BÜCHER.example:443/ä?b", "https://xn--bcher-kva.example/%C3%A4?b"),
+      ("put+http://bu\u{308}cher.example:81/", "http://xn--bcher-kva.example:81/"),
+      ("http://b%C3%BCcher.example/", "http://xn--bcher-kva.example/"), ("http://faß.de/", "http://xn--fa-hia.de/"),
+    ])
+    func aNameWithLettersBeyondASCIIIsWrittenInASCII(_ given: String, _ url: String) throws {
+      #expect(try Destination(BytePath(given)).endpoint.text == url)
+      if !given.hasPrefix("put+") {
+        #expect(try URLSource(BytePath(given.replacing("ä", with: "%C3%A4")))?.url.text == url)
+      }
+    }
+
+    /// The fullwidth slash is a slash in ASCII, and another host would be asked.
+    @Test(arguments: ["http://ex／ample.ü/", "http://a＠ü.de/", "http://-ü.de/"])
+    func aNameThatIsNoneIsRefused(_ given: String) {
+      #expect { try Destination(BytePath(given)) } throws: { "\($0)".contains("xn--") }
+    }
+  #endif
+
   @Test func aBucketOfGooglesMayBeNamed() throws {
     let bucket = try Destination("gs://media/März 24/")
     #expect(bucket.protocolName == "gcs" && bucket.isFolder)

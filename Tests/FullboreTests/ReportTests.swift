@@ -101,6 +101,19 @@ import Testing
     #expect(ProgressBoard.line(for: film, width: 80, TerminalStyle()).hasPrefix("  cloud: film.mov "))
   }
 
+  /// Bytes of files that are not finished are no amount that has arrived.
+  @Test func theSummarySaysWhoseBytesWereSentWhereNoFileWas() {
+    var summary = PushSummary(filesFound: 1, bytesFound: 10 << 20, bytesSent: 7 << 20, elapsed: .seconds(1))
+    #expect(summary.text.hasPrefix("0 files sent, 7.00 MiB of unfinished files in 1.00 s"), "\(summary.text)")
+    summary.filesFailed = 1
+    #expect(summary.text.hasPrefix("0 files sent, 7.00 MiB of unfinished files in 1.00 s"), "\(summary.text)")
+    // The server had the file, and said so when it had been sent.
+    (summary.filesFailed, summary.filesAlreadyThere) = (0, 1)
+    #expect(summary.text.hasPrefix("0 files sent, 7.00 MiB in 1.00 s"), "\(summary.text)")
+    (summary.filesFound, summary.filesSent) = (2, 1)
+    #expect(summary.text.hasPrefix("1 file sent, 7.00 MiB in 1.00 s"), "\(summary.text)")
+  }
+
   /// Files were refused one by one, and the last refusal ends the push. Files that were being sent at that time are not
   /// reported again.
   @Test(arguments: [403, 404, 507]) func theFileThatEndsThePushIsNamedAndCounted(_ status: Int) throws {

@@ -25,6 +25,7 @@ import Testing
       while !names.isSubset(of: found), let items = await feed.next() {
         found.formUnion(items.map { $0.path.name.description })
         feed.inbox.endAll()
+        _ = feed.inbox.takeSeeksDeleted()
       }
       return found
     }

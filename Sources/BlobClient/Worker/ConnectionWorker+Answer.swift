@@ -38,6 +38,7 @@ extension ConnectionWorker {
       transfer.failure = outside(transfer) { () throws(BlobError) in
         if !transfer.response.hasBegun { try transfer.job.exchange.began?(head) }
         transfer.response.hasBegun = true
+        try limitRate(of: content.count, transfer.job)
         try received(content)
       }
       return transfer.failure == nil
@@ -51,6 +52,14 @@ extension ConnectionWorker {
     }
     transfer.response.content.append(contentsOf: content)
     return true
+  }
+
+  /// Waits until the rate limit lets received content pass. What the server sends meanwhile fills the buffers of the
+  /// connection, and then waits there.
+  private func limitRate(of count: Int, _ job: QueuedExchange) throws(BlobError) {
+    guard let limiter = pool.options.limiter else { return }
+    var left = count
+    while left > 0 { left -= try limiter.take(upTo: left, job.cancellation) }
   }
 
   func notHTTP(_ transfer: Transfer) -> TransportError {

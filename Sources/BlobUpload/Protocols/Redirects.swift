@@ -15,6 +15,7 @@ extension UploadContext {
   func send(
     following request: inout HTTPRequest, body: BlobSlice? = nil, _ on: Exchange? = nil, accepting: Int? = nil
   ) async throws(UploadError) -> HTTPResponse {
+    let first = request.url
     var visited: [String] = []
     var isRenewed = false
     while true {
@@ -36,6 +37,14 @@ extension UploadContext {
       let next: HTTPURL
       do throws(UploadError) { next = try target(of: response, to: request) } catch {
         throw leadsToFolder(response, from: request) ? await explained(error, at: request.url) : error
+      }
+      if request.method == "PUT", let other = server.knowledge.redirectedPuts.follow(from: first, to: next) {
+        var error = refusal(
+          request, response,
+          "answered \(response.status) to \(next), where the PUT of \(other) went too: not followed, since one of the two files "
+            + "would replace the other")
+        error.side = .file
+        throw error
       }
       visited.append(request.url.text)
       if visited.contains(next.text) {

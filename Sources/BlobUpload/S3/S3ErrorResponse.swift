@@ -35,14 +35,18 @@ struct S3ErrorResponse: Sendable {
     "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch", "IncompleteBody", "InvalidPart",
     "InvalidPartOrder",
   ]
-  /// Other requests would fail too.
-  private static let general: Set<String> = [
+  /// The keys, the account or the signature are refused, whatever the object.
+  private static let ofCredentials: Set<String> = [
     "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "RequestTimeTooSkewed",
-    "NoSuchBucket", "InvalidBucketName", "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed",
-    "AuthorizationQueryParametersError", "AccountProblem", "AllAccessDisabled", "NotSignedUp", "InvalidSecurity",
-    "QuotaExceeded", "InsufficientStorage", "InsufficientCapacity", "UnsupportedSignature", "InvalidStorageClass",
-    "TokenRefreshRequired", "MissingSecurityHeader", "XMinioStorageFull", "AuthFailure", "SignatureVersionNotSupported",
+    "AuthorizationHeaderMalformed", "AuthorizationQueryParametersError", "AccountProblem", "AllAccessDisabled",
+    "NotSignedUp", "InvalidSecurity", "UnsupportedSignature", "TokenRefreshRequired", "MissingSecurityHeader",
+    "AuthFailure", "SignatureVersionNotSupported",
   ]
+  /// Other requests would fail too.
+  private static let general: Set<String> = ofCredentials.union([
+    "NoSuchBucket", "InvalidBucketName", "PermanentRedirect", "TemporaryRedirect", "QuotaExceeded",
+    "InsufficientStorage", "InsufficientCapacity", "InvalidStorageClass", "XMinioStorageFull",
+  ])
 
   var recovery: UploadError.Recovery? {
     if Self.passing.contains(code) { return .retry(after: nil) }
@@ -63,6 +67,8 @@ struct S3ErrorResponse: Sendable {
       && (message.contains("Content-MD5") || message.contains("x-amz-checksum"))
   }
 
+  var refusesCredentials: Bool { Self.ofCredentials.contains(code) }
+
   var isGeneral: Bool { Self.general.contains(code) }
 
   /// What the user can do, if the server's message does not say it.
@@ -82,12 +88,19 @@ struct S3ErrorResponse: Sendable {
   }
 }
 
+/// An S3 server refuses the keys or the signature, so no other request to it can succeed.
+package struct RefusedKeys: Error {
+  /// The server's error code, or the status if there is no code.
+  package let code: String
+}
+
 extension UploadError {
   /// An error from an S3 server's response that is no success, or only claims to be one. `signer`: knows the secrets
   /// that the message must not contain.
   init(_ request: HTTPRequest, _ response: HTTPResponse, s3 refusal: S3ErrorResponse?, _ signer: S3Signer) {
     let secrets = signer.secrets
     self.init(request, secrets.marked(response))
+    if status == 401 { cause = RefusedKeys(code: "401") }
     if 300..<400 ~= response.status {
       message +=
         ": not followed, since what is signed goes to no other place. If that is the right one, say so by --endpoint "
@@ -107,6 +120,7 @@ extension UploadError {
     if let recovery = refusal.recovery { self.recovery = recovery }
     if case .retry = recovery { recovery = .retry(after: response.headers.retryAfter) }
     if refusal.isGeneral { side = .destination }
+    if refusal.refusesCredentials { cause = RefusedKeys(code: refusal.code) }
     // The general advice for a 403 or 404 fits none of these errors.
     if refusal.advice != nil { status = nil }
   }

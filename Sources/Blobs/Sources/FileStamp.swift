@@ -112,6 +112,13 @@ public struct FileStamp: Sendable, Hashable {
 }
 
 extension Validator {
+  /// Whether both are validators of files on the same file system, as far as its number or id tells.
+  package func isOnSameVolume(as other: Validator) -> Bool {
+    guard let end = instance.lastIndex(of: "-"), let start = instance[..<end].lastIndex(of: "-") else { return false }
+    let volume = instance[...start]
+    return other.instance.hasPrefix(volume)
+  }
+
   /// Whether two instances have the same inode and change time although their device numbers may differ. Only for file
   /// systems with lasting inode numbers: a device without an id of its own may get another number after a restart.
   package func hasSameNumbers(as other: Validator) -> Bool {

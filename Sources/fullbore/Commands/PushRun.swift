@@ -139,6 +139,7 @@ final class PushObserver: UploadObserver {
   /// A common key for the errors of concurrent files when the destination rejects all of them: their messages differ
   /// only in the files' URLs.
   private static func kind(of error: UploadError) -> String {
+    if let cause = error.cause as? RefusedKeys { return cause.code }
     if let status = error.status { return "status \(status)" }
     if let cause = error.cause as? TransportError { return "\(cause.code)" }
     return error.message

@@ -17,10 +17,14 @@ struct ResumeCommand: Command {
       has to be run again.
       Nothing is deleted here: a push with --delete-after-verify is run again for that.
       A file whose name is taken gets another name where the push had --on-conflict rename.
+      A file that is gone stays unfinished, and each resume names it and exits with status 1, until the file is put back or
+      given up with 'fullbore abort ID'. What a watch finds to be deleted, it gives up itself.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
       what is not given here is as if it had not been given there.
       Credentials and certificates come from where they were when the push began, and those of a place from that place as
       it is now. Those given here are for one server, so with unfinished uploads for several, DESTINATION must name one.
+      Exit status: 0 everything is there; 1 a file failed, is gone or was refused, or a push has to be run again; 2 wrong
+      usage; 3 a destination cannot be reached or refuses us; 130 interrupted.
       """, takesPlaces: true)
 
   let choice: DestinationChoice
@@ -66,6 +70,7 @@ struct ResumeCommand: Command {
     do throws(UploadError) {
       let journal = try await openJournal(journal, report.notice)
       var (begun, refused): ([Int64: JournalDestination], [Int64]) = ([:], [])
+      var endpoints: Set<String> = []
       var pages = try await unfinishedPages(in: journal)
       try await pages.read { page in
         for entry in page where choice.contains(entry.destination) {
@@ -73,10 +78,15 @@ struct ResumeCommand: Command {
             begun[entry.destinationID] = entry.destination
           } else if entry.owner == nil && !entry.isLeftover {
             refused.append(entry.id)
+          } else {
+            continue
           }
+          endpoints.insert(entry.destination.endpoint)
         }
         return true
       }
+      let listings = try await unreadListings(in: journal).filter { choice.contains($0.destination) }
+      let reports = DestinationReports(report, counters, of: endpoints.union(listings.map(\.destination.endpoint)))
       let known = try await destinations(in: journal)
       do throws(UsageError) {
         try choice.check(isAmong: known)
@@ -88,7 +98,7 @@ struct ResumeCommand: Command {
       }
       for (id, destination) in begun.sorted(by: { $0.key < $1.key }) {
         pages.destinations = [id]
-        let ended = await resume(pages, at: destination, id, report, counters)
+        let ended = await resume(pages, at: destination, id, reports[destination], counters)
         if let ended, ended.side == .cancelled || ended.side == .journal { return .success(ended) }
         first = first ?? ended
       }
@@ -99,15 +109,16 @@ struct ResumeCommand: Command {
         try await pages.read { page in
           for entry in page where entry.state == .refused && before.contains(entry.id) {
             counters.notFound()
-            report.failed(entry.intent.source, "\(entry.error ?? "it was refused"). \(entry.refusalRemedy)")
+            let message = "\(entry.error ?? "it was refused"). \(entry.refusalRemedy)"
+            reports[entry.destination].failed(entry.intent.source, message)
           }
           return true
         }
       }
-      for listing in try await unreadListings(in: journal) where choice.contains(listing.destination) {
+      for listing in listings {
         // The journal does not contain the names of missing files, nor the options that selected them.
         counters.isIncomplete.store(true, ordering: .relaxed)
-        report.ended("\(listing.complaint): \(JournalListing.remedy)")
+        reports[listing.destination].ended("\(listing.complaint): \(JournalListing.remedy)")
       }
       await journal.close()
     } catch {
@@ -158,4 +169,24 @@ struct ResumeCommand: Command {
       return error
     }
   }
+}
+
+/// The reports of a resume: if it is about several destinations, each line and event says which one it is about.
+private struct DestinationReports {
+  private let whole: any PushReport
+  private let each: [String: any PushReport]
+
+  /// `endpoints`: the URLs of the destinations, as the journal has them.
+  init(_ whole: any PushReport, _ counters: PushCounters, of endpoints: Set<String>) {
+    self.whole = whole
+    each =
+      endpoints.count < 2
+      ? [:]
+      : Dictionary(
+        uniqueKeysWithValues: endpoints.map {
+          ($0, whole.about(ReportedDestination(title: shown($0), url: $0, counters: counters)))
+        })
+  }
+
+  subscript(_ destination: JournalDestination) -> any PushReport { each[destination.endpoint] ?? whole }
 }

@@ -228,7 +228,7 @@ struct ConnectionOptions: Sendable, Hashable {
       .value("proxy", "URL", "http:// or socks5h://host:port, or @FILE with it; never used for this machine"),
       .value(
         "retries", "N",
-        "tries after a failed one, in a row; else 8, and 10m of a server being away"),
+        "tries after a failed one, in a row; else 2 before any answer, then 8, and 10m away"),
       .value("timeout", "DURATION", "without progress before a connection is given up, like 30s; 1m when not given"),
       .value(
         "finish-timeout", "DURATION",

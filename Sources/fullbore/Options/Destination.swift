@@ -95,9 +95,10 @@ struct Destination: Sendable, Hashable {
         "\(given): an address with a zone means something on one machine only: use a name, or another address")
     }
     // libcurl would treat http:///name as a host called "name".
-    guard let first = rest.first, first != slash, let url = HTTPURL("\(scheme)://\(Self.encoded(rest))") else {
+    guard let first = rest.first, first != slash, let typed = HTTPURL("\(scheme)://\(Self.encoded(rest))") else {
       throw UsageError("\(given): this is no URL; wanted is http://host/path/ or https://host:port/path/")
     }
+    guard let url = typed.withASCIIHost else { throw UsageError("\(given): \(typed.hostComplaint)") }
     // Into a bucket, where nothing is named but that.
     let namesBucket = traits?.namesBuckets == true
     if namesBucket { try Self.checkObjectName(in: rest, given) }

@@ -35,7 +35,7 @@ struct DestinationChoice: Sendable {
       return
     }
     let plus = text.firstRange(of: "+http")
-    guard let url = HTTPURL(plus.map { String(text[$0.lowerBound...].dropFirst()) } ?? text) else {
+    guard let url = HTTPURL(plus.map { String(text[$0.lowerBound...].dropFirst()) } ?? text)?.withASCIIHost else {
       throw UsageError(wanted)
     }
     place = .url(url)

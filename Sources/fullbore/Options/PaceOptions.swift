@@ -6,7 +6,7 @@ struct PaceOptions: Sendable, Hashable {
   var jobs: Int?
   /// Maximum number of parts of one file sent at the same time; nil: the default.
   var partsAtOnce: Int?
-  /// Limit for all transfers together; nil: no limit.
+  /// Limit for all transfers together, in both directions; nil: no limit.
   var bytesPerSecond: Int64?
 
   init() {}
@@ -22,6 +22,6 @@ struct PaceOptions: Sendable, Hashable {
   static let declared: [OptionDeclaration] = [
     .value("jobs", "N", short: "j", "files at once; when not given up to 64, some 8 of them over 4M"),
     .value("parts-at-once", "N", "parts of one file at once; when not given as many as the link gains by"),
-    .value("bwlimit", "RATE", "bytes a second for all together, like 20M or 50Mbit; no limit when not given"),
+    .value("bwlimit", "RATE", "bytes a second, sent and read back, for all together, like 20M or 50Mbit"),
   ].inGroup(.pace)
 }

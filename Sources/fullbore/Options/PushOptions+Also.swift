@@ -59,12 +59,15 @@ extension Destination {
       return address.bucket == otherAddress.bucket && Self.isSame(address.endpoint, otherAddress.endpoint)
         && Self.areNested(s3.prefix, otherS3.prefix)
     }
-    guard endpoint.origin == other.endpoint.origin else { return false }
+    guard endpoint.isAtSamePort(as: other.endpoint) else { return false }
     return Self.areNested(Array(endpoint.normalized.path.utf8), Array(other.endpoint.normalized.path.utf8))
   }
 
   private static func isSame(_ endpoint: String?, _ other: String?) -> Bool {
-    endpoint.flatMap(HTTPURL.init)?.origin == other.flatMap(HTTPURL.init)?.origin
+    guard let endpoint = endpoint.flatMap(HTTPURL.init), let other = other.flatMap(HTTPURL.init) else {
+      return endpoint == other
+    }
+    return endpoint.isAtSamePort(as: other)
   }
 
   private static func areNested(_ path: [UInt8], _ other: [UInt8]) -> Bool {
@@ -73,5 +76,20 @@ extension Destination {
     }
     let (path, other) = (folder(path), folder(other))
     return path.starts(with: other) || other.starts(with: path)
+  }
+}
+
+extension HTTPURL {
+  /// Whether both URLs are certainly of one server: the same scheme and port, and the same host or two names of this machine.
+  /// Nothing is looked up, so two names of another machine are not recognized.
+  fileprivate func isAtSamePort(as other: HTTPURL) -> Bool {
+    scheme == other.scheme && port == other.port && comparableHost == other.comparableHost
+  }
+
+  /// Without the dot of the root. `localhost` is what both addresses are called that a server of this machine may listen at;
+  /// another one, such as 127.0.0.2, may be another server.
+  private var comparableHost: Substring {
+    let name = host.hasSuffix(".") ? host.dropLast() : host[...]
+    return ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]"].contains(name) ? "localhost" : name
   }
 }

@@ -56,7 +56,7 @@ extension PushOptions {
     A size proves nothing, and neither does a checksum that was told with the file, as Nextcloud's: such a file stays, and
     is named. The files of a photo are deleted together or not at all; a
     file that has changed meanwhile stays, and so do folders, hidden files and all that was not sent. The exit status
-    is 1 if a file stays. 'fullbore resume' deletes nothing.
+    is 1 if a file stays. It is for one destination, and refused with --also. 'fullbore resume' deletes nothing.
     A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
     ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
     --seal gives files the format of age, which 'age -d' reads, and names that end in .age: their bytes are hidden from the

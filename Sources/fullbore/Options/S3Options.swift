@@ -34,7 +34,9 @@ struct S3Options: Sendable, Hashable {
 
   init(_ arguments: Arguments) throws(UsageError) {
     endpoint = try arguments.parsed("endpoint", wanted: "a URL, like http://127.0.0.1:9000") { text in
-      HTTPURL(text).flatMap { $0.query == nil ? text : nil }
+      HTTPURL(text)?.withASCIIHost.flatMap { url in
+        url.query != nil ? nil : url.host == HTTPURL(text)?.host ? text : url.text
+      }
     }
     region = try arguments.parsed("region", wanted: "a region's name, like eu-west-1") {
       S3Address.isRegion($0) ? $0 : nil

@@ -49,6 +49,11 @@ extension UploadError {
 
   private func advice(_ goesOn: Bool) -> String? {
     if let clash = cause as? NameClash { return clash.advice }
+    if cause is RefusedKeys {
+      // The other errors have advice in their message.
+      return status.map { _ in "Are the access key, its secret and its session token the right ones for this endpoint?"
+      }
+    }
     if let hint = readOnlyHint(for: message) ?? folderHint(for: message) { return hint }
     if message.hasSuffix(" that an earlier run began)") {
       return

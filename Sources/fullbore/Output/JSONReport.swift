@@ -44,6 +44,8 @@ final class JSONReport: PushReport {
     self.destination = destination.url
   }
 
+  func about(_ destination: ReportedDestination) -> any PushReport { JSONReport(of: destination, in: self) }
+
   func began(at endpoint: String, speaking protocolName: String) {
     var line = JSONLine("destination")
     line.add("endpoint", endpoint)

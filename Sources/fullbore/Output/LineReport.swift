@@ -50,6 +50,8 @@ final class LineReport: PushReport {
 
   private var prefix: String { title.map { "\($0): " } ?? "" }
 
+  func about(_ destination: ReportedDestination) -> any PushReport { LineReport(of: destination, in: self) }
+
   func began(at endpoint: String, speaking protocolName: String) {
     if options.isVerbose { notice("\(endpoint): speaks \(protocolName)") }
   }

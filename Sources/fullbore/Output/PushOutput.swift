@@ -20,10 +20,10 @@ struct PushOutput: Sendable {
       ReportedDestination(title: shown($0.title), url: "\($0.destination.endpoint)", counters: PushCounters())
     }
     counters = PushCounters(of: parts.map(\.counters))
-    let reports = pushReports(options.output, counters, parts)
-    report = reports.whole
-    destinations = zip(options.all, zip(reports.each, parts)).map { options, output in
-      DestinationOutput(options: options, report: output.0, counters: output.1.counters)
+    let whole = pushReport(options.output, counters, of: parts)
+    report = whole
+    destinations = zip(options.all, parts).map { options, part in
+      DestinationOutput(options: options, report: whole.about(part), counters: part.counters)
     }
   }
 

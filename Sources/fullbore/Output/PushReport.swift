@@ -33,6 +33,9 @@ protocol PushReport: Sendable {
   var programOutput: (@Sendable (String) -> Void)? { get }
   /// Why the push has ended early or has failed as a whole. Always shown. `error`: nil if no request has failed.
   func ended(_ text: String, _ error: UploadError?)
+  /// The report for what concerns one of several destinations, which says so in each line and event. Only the whole report
+  /// gets the summary.
+  func about(_ destination: ReportedDestination) -> any PushReport
   /// The last call: all output is written and flushed when it returns.
   func summary(_ summary: PushSummary)
 }
@@ -43,6 +46,10 @@ extension PushReport {
   var outageInterval: Duration { .seconds(20) }
 
   var programOutput: (@Sendable (String) -> Void)? { nil }
+
+  /// Commands whose output knows only one destination have one report.
+  func about(_ destination: ReportedDestination) -> any PushReport { self }
+
   /// The number of removed files is said once at the end.
   func removed(_ path: BytePath) {}
 
@@ -109,24 +116,14 @@ struct ReportedDestination: Sendable {
   let counters: PushCounters
 }
 
-/// Selects the report by the options and the kind of output.
-func pushReport(_ options: OutputOptions, _ counters: PushCounters) -> any PushReport {
-  pushReports(options, counters, []).whole
-}
-
-/// The report of a push, and those for what concerns one of several destinations only. Only `whole` gets the summary.
-func pushReports(
-  _ options: OutputOptions, _ counters: PushCounters, _ destinations: [ReportedDestination]
-) -> (whole: any PushReport, each: [any PushReport]) {
-  if options.isJSON {
-    let report = JSONReport(Console.output, counters, options, of: destinations)
-    return (report, destinations.map { JSONReport(of: $0, in: report) })
-  }
+/// Selects the report by the options and the kind of output. `destinations`: whose totals it writes, if there are several.
+func pushReport(
+  _ options: OutputOptions, _ counters: PushCounters, of destinations: [ReportedDestination] = []
+) -> any PushReport {
+  if options.isJSON { return JSONReport(Console.output, counters, options, of: destinations) }
   let isDumb = environment("TERM").map { $0 == "dumb" } ?? true
   if Console.output.isTerminal && !options.isQuiet && !isDumb {
-    let report = TerminalReport(Console.output, counters, options, of: destinations)
-    return (report, destinations.map { TerminalReport(of: $0, in: report) })
+    return TerminalReport(Console.output, counters, options, of: destinations)
   }
-  let report = LineReport(Console.output, errors: Console.error, counters, options, of: destinations)
-  return (report, destinations.map { LineReport(of: $0, in: report) })
+  return LineReport(Console.output, errors: Console.error, counters, options, of: destinations)
 }

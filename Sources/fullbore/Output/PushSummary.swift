@@ -61,7 +61,10 @@ struct PushSummary: Sendable, Hashable {
         "\(Quantity.plural(max(0, files.found - files.failed), "file")), \(Quantity.text(bytes: files.foundBytes)): nothing was "
         + "sent; neither the journal nor the server was asked what of it is there already\(failed)\(hidden)"
     }
-    var parts = ["\(Quantity.plural(files.sent, "file")) sent, \(Quantity.text(bytes: bytesSent))"]
+    // Bytes of files that are not finished must not look like an amount that has arrived.
+    let areUnfinished = files.sent == 0 && bytesSent > 0 && filesNotTried + files.failed > 0
+    let whose = areUnfinished ? " of unfinished files" : ""
+    var parts = ["\(Quantity.plural(files.sent, "file")) sent, \(Quantity.text(bytes: bytesSent))\(whose)"]
     if watch != nil {
       // Most of the time a watch waits for files, so that its rate would say nothing.
       parts[0] = "watched for \(Quantity.text(elapsed)): \(parts[0])"

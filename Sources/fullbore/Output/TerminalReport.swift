@@ -37,6 +37,8 @@ final class TerminalReport: PushReport {
 
   private var prefix: String { title.map { "\($0): " } ?? "" }
 
+  func about(_ destination: ReportedDestination) -> any PushReport { TerminalReport(of: destination, in: self) }
+
   func began(at endpoint: String, speaking protocolName: String) {
     if options.isVerbose { board.say("\(prefix)\(shown(endpoint)): speaks \(protocolName)") }
   }

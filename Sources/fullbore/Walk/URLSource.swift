@@ -12,9 +12,10 @@ struct URLSource: Sendable, Hashable {
   init?(_ argument: BytePath) throws(UsageError) {
     guard Self.isURL(argument) else { return nil }
     let given = "source '\(shown(argument.withoutSecrets))'"
-    guard let text = String(validating: argument.bytes, as: UTF8.self), let url = HTTPURL(text) else {
+    guard let text = String(validating: argument.bytes, as: UTF8.self), let typed = HTTPURL(text) else {
       throw UsageError("\(given): this is no URL that can be read\(Self.hint(argument))")
     }
+    guard let url = typed.withASCIIHost else { throw UsageError("\(given): \(typed.hostComplaint)") }
     self.url = url
     name = BytePath(url.lastComponent).name
   }

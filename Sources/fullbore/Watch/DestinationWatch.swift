@@ -92,11 +92,12 @@ struct DestinationWatch: Sendable {
         run, .byName, edits: push.edits, overwrites: push.overwrites, omitsTimes: push.omitsTimes, names: names
       ) { item, error in observer.ended(item, nil, .failed(error)) }
       let ended = await run.send(
-        { () async throws(UploadError) in
+        { [run] () async throws(UploadError) in
           // All earlier batches are claimed.
           if await feed.takeListed(), !counters.isIncomplete.load(ordering: .relaxed) {
             try await endListings([listing.id], in: journal)
           }
+          if feed.inbox.takeSeeksDeleted() { try await endUploadsOfDeletedFiles(run) }
           // The feed's thread may be blocked in a folder of a server that is gone.
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
           guard case let found?? = found else { return nil }
@@ -105,6 +106,24 @@ struct DestinationWatch: Sendable {
       return (ended ?? UploadError(.giveUp, .cancelled, "interrupted"), hasAnswered)
     } catch {
       return (error, hasAnswered)
+    }
+  }
+
+  /// Gives up the unfinished uploads of files that were deleted, here and at the server.
+  private func endUploadsOfDeletedFiles(_ run: PushRun) async throws(UploadError) {
+    let deleted = DeletedFiles(in: options.push.sources)
+    let queue = UploadQueue(run.uploader, journal: journal, destinationID: run.destinationID)
+    try await unfinishedPages(in: journal, at: [run.destinationID]).read { page throws(UploadError) in
+      let entries = await deleted.find(page)
+      if entries.isEmpty { return true }
+      // What a server does not delete now is tried again when the next file is deleted.
+      let ended = await queue.delete(entries.map(\.id), failures: 1)
+      for entry in ended {
+        report.notice(
+          "\(entry.intent.source) was deleted before all of it was sent: its unfinished upload is given up, here and at "
+            + "\(options.push.destination.endpoint)")
+      }
+      return ended.count == entries.count
     }
   }
 }

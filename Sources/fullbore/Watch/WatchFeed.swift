@@ -60,7 +60,8 @@ actor WatchFeed {
   /// Whether all files that existed at the start have been returned. True only once.
   func takeListed() -> Bool { walks.takeListed() }
 
-  /// Waits for the next files, possibly none once all are listed; nil after `wake` if the task is cancelled.
+  /// Waits for the next files, possibly none once all are listed, or if deleted ones are sought; nil after `wake` if the task
+  /// is cancelled.
   func next() -> [TreeItem]? {
     while !Task.isCancelled {
       for (file, wait) in inbox.takeAgain() { settle(file.path, as: file.relative, after: wait) }
@@ -70,7 +71,7 @@ actor WatchFeed {
         settle(link.path, as: link.relative, after: settling.rest)
       }
       let rested = takeRested()
-      if !rested.isEmpty { return rested }
+      if !rested.isEmpty || inbox.seeksDeleted { return rested }
       let hadListed = walks.hasListed
       if let found = walkOn() {
         if !found.isEmpty || walks.hasListed != hadListed { return found }
@@ -175,7 +176,10 @@ extension WatchFeed {
       var status = stat()
       let isThere = path.status(&status) == 0
       guard isThere, status.st_mode & S_IFMT == S_IFREG else {
-        if !isThere { roots.noteAbsence(of: path) }
+        if !isThere {
+          roots.noteAbsence(of: path)
+          inbox.seekDeleted()
+        }
         settling.drop(path)
         continue
       }
@@ -195,7 +199,10 @@ extension WatchFeed {
     guard let walk = walks.current else { return nil }
     let events = walk.tree.next(max: PushWalk.batch)
     if events.isEmpty {
-      if walk.isWhole, let interval = options.rescan { walks.repeatAll(after: interval) }
+      if walk.isWhole {
+        inbox.seekDeleted()
+        if let interval = options.rescan { walks.repeatAll(after: interval) }
+      }
       if walks.end() {
         counters.isListed.store(true, ordering: .relaxed)
         report.notice("watching \(Quantity.plural(folders.count, "folder"))")
@@ -234,7 +241,7 @@ extension WatchFeed {
       if !item.isOnlyName { links.note(item.path, as: item.relative) }
       if settling.contains(item.path) || isInTheMaking(item.path) { return nil }
       // A file in progress may be an earlier one, from before its folder was moved, so it is checked again.
-      if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
+      if !inbox.isUnderWay(item.path), settling.isAtRest(item) { return hand(out: item) }
       settle(item.path, as: item.relative, after: settling.rest)
     case .skipped(let path, let reason) where tells:
       counters.leftOut()
@@ -250,13 +257,6 @@ extension WatchFeed {
     case .skipped: break
     }
     return nil
-  }
-
-  private func isAtRest(_ item: TreeItem) -> Bool {
-    let age = Duration.nanoseconds(FileStamp.now.subtractingClamped(item.stamp.changed))
-    if age <= settling.rest { return false }
-    let writers = Writers(of: item.path)
-    return writers == .none || writers == .unknown && age > settling.restUnseen
   }
 
   private func hand(out item: TreeItem) -> TreeItem? {

@@ -18,6 +18,7 @@ final class WatchInbox: Sendable {
     var again: [(file: Handed, wait: Duration)] = []
     /// Versions that the server has refused, which this process does not offer again.
     var refused = RememberedFiles()
+    var seeksDeleted = false
   }
   private let state = Mutex(State())
   /// How many files are not at rest yet, so that they are not sent.
@@ -38,6 +39,18 @@ final class WatchInbox: Sendable {
     state.withLock { state in
       defer { state.again = [] }
       return state.again
+    }
+  }
+
+  /// Files may have been deleted whose uploads are unfinished.
+  var seeksDeleted: Bool { state.withLock { $0.seeksDeleted } }
+  func seekDeleted() { state.withLock { $0.seeksDeleted = true } }
+
+  /// Whether `seekDeleted` was called since the last call.
+  func takeSeeksDeleted() -> Bool {
+    state.withLock { state in
+      defer { state.seeksDeleted = false }
+      return state.seeksDeleted
     }
   }
 

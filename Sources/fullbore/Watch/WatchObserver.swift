@@ -54,6 +54,7 @@ final class WatchObserver: UploadObserver {
       } else if options.push.output.isVerbose {
         report.notice("\(error.message): it is sent once it rests")
       }
+      if error.isOfGoneFile { feed.inbox.seekDeleted() }
       again(file, after: options.settle)
       withdraw(item, progress)
     // The end of the run reports this error, and the next run offers its files again.

@@ -59,7 +59,10 @@ struct WatchedRoot: Sendable {
   }
 
   /// Whether the path is that of this folder, or below it.
-  func contains(_ other: BytePath) -> Bool {
+  func contains(_ other: BytePath) -> Bool { Self.contains(other, in: path) }
+
+  /// Whether the path is that of the folder `path`, or below it.
+  static func contains(_ other: BytePath, in path: BytePath) -> Bool {
     let slash = UInt8(ascii: "/")
     let folder = path.bytes.last == slash ? path.bytes.dropLast() : path.bytes[...]
     guard other.bytes.starts(with: folder) else { return false }

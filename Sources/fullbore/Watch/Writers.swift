@@ -30,3 +30,13 @@ enum Writers: Sendable {
     #endif
   }
 }
+
+extension Settling {
+  /// Whether a file that a walk has found was left alone for long enough, and has no writer. Blocks.
+  func isAtRest(_ item: TreeItem) -> Bool {
+    let age = Duration.nanoseconds(FileStamp.now.subtractingClamped(item.stamp.changed))
+    if age <= rest { return false }
+    let writers = Writers(of: item.path)
+    return writers == .none || writers == .unknown && age > restUnseen
+  }
+}
