@@ -86,18 +86,8 @@ extension Digest {
   static func reading(
     _ source: any BlobSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
   ) throws(BlobError) -> Digest {
-    let reader = try source.open(at: 0, cancel)
     let digest = Digest(algorithm)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
-    defer { buffer.deallocate() }
-    while true {
-      try cancel.check("read the file")
-      let count = try reader.read(into: buffer)
-      if count == 0 { break }
-      noteRead()
-      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-    }
-    try reader.finish()
+    try read(source, into: [digest], cancel, noteRead: noteRead)
     return digest
   }
 }

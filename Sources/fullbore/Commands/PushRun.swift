@@ -28,6 +28,8 @@ struct PushRun: Sendable {
   var isResume = false
   /// Remembers which files arrived under numbered names; nil: none does.
   var renamed: RenamedFiles?
+  /// Takes down the files for hash lists; nil: no lists are written.
+  var listed: ListedFolders?
   /// Informed about failed attempts; nil: nothing is.
   var outage: OutageMonitor?
   /// Waits for files that another process is sending.
@@ -41,7 +43,7 @@ struct PushRun: Sendable {
   ) async -> UploadError? {
     let observer = PushObserver(
       report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed,
-      outage: outage)
+      listed: listed, outage: outage)
     let ended = await send(next, observer, renaming: feed)
     await renamed?.tell(report)
     guard let error = ended else { return nil }
@@ -75,6 +77,7 @@ struct PushRun: Sendable {
     queue.totals = counters.bytes
     queue.check = checks
     queue.verify = verifies
+    queue.digest = listed?.options.format.algorithm
     queue.replacesGrown = replacesGrown
     // The receiver of a form decides on names, and its refusal may mean something else.
     if destination.traits.recipient == nil {
@@ -149,13 +152,15 @@ final class PushObserver: UploadObserver {
   private let skips: Bool
   private let isResume: Bool
   private let renamed: RenamedFiles?
+  private let listed: ListedFolders?
   private let outage: OutageMonitor?
 
   init(
     report: any PushReport, counters: PushCounters, skips: Bool = false, isResume: Bool = false,
-    renamed: RenamedFiles? = nil, outage: OutageMonitor? = nil
+    renamed: RenamedFiles? = nil, listed: ListedFolders? = nil, outage: OutageMonitor? = nil
   ) {
     self.outage = outage
+    self.listed = listed
     self.skips = skips
     self.isResume = isResume
     self.renamed = renamed
@@ -186,6 +191,7 @@ final class PushObserver: UploadObserver {
     let file = file(item, progress ?? UploadProgress())
     counters.large.ended(file)
     renamed?.note(item, outcome)
+    listed?.note(item, outcome)
     if case .failed(let error) = outcome { outage?.gaveUp(error) }
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
