@@ -60,7 +60,7 @@ struct HashListTests {
         path: BytePath(path), size: Int64(text.utf8.count), modified: 0, source: nil, digest: digest)
       try table.add([file], .xxh128, date: 0)
     }
-    #expect(try table.judge().isEmpty)
+    #expect(try table.judge().failed.isEmpty)
     try FolderHashes.add(to: table, .xxh128)
     let text = String(decoding: try bytes(try HashListSource(table, facts(.xxh128))), as: UTF8.self)
     for hash in [
@@ -160,11 +160,12 @@ struct HashListTests {
   }
 
   @Test func actionsAreWhatWasDone() throws {
-    func record(_ path: String, _ format: HashListFormat, _ text: String) -> HashListRecord {
+    func record(
+      _ path: String, _ format: HashListFormat, _ text: String, _ action: HashListAction = .original
+    ) -> HashListRecord {
       .init(
         path: BytePath(path), previousPath: nil,
-        hashes: [.init(format: format, digest: Digest.value(of: Array(text.utf8), format.algorithm), action: .original)]
-      )
+        hashes: [.init(format: format, digest: Digest.value(of: Array(text.utf8), format.algorithm), action: action)])
     }
     let table = try HashListTable()
     try table.add(
@@ -175,15 +176,28 @@ struct HashListTests {
     try table.add([.init(path: "unread", size: 1, modified: 1, source: nil, digest: nil)], .sha1, date: 0)
     try table.add(earlier: [record("same", .sha1, "a"), record("other", .sha1, "b"), record("md5", .md5, "a")])
     // A later list does not replace the first hash.
-    try table.add(earlier: [record("other", .sha1, "a")])
+    try table.add(earlier: [record("other", .sha1, "a", .verified)])
+    let (digest, path): ([UInt8], BytePath) = (Digest.value(of: [97], .sha1), "replaced")
+    try table.add(
+      [.init(path: path, size: 1, modified: 1, source: nil, digest: digest, replaces: true)], .sha1, date: 0)
+    try table.add(earlier: [record("replaced", .sha1, "b")])
     let incomplete = try table.incomplete(after: "", .sha1)
     #expect(incomplete.map(\.file.path) == ["md5", "unread"] && incomplete.map(\.formats) == [[.md5], [.sha1]])
     try table.add(Digest.value(of: [97], .md5), .md5, of: "md5", date: 0)
     try table.remove("unread")
     #expect(try table.incomplete(after: "", .sha1).isEmpty)
-    #expect(try table.judge() == ["other"])
+    let (failed, replaced) = try table.judge()
+    #expect(failed == ["other"] && replaced == 1)
     let records = try read(try bytes(try HashListSource(table, facts(.sha1, hasFolders: false)))).records
     let actions = Dictionary(uniqueKeysWithValues: records.map { ($0.path.description, $0.hashes.map(\.action)) })
-    #expect(actions == ["same": [.verified], "other": [.failed], "new": [.original], "md5": [.verified, .verified]])
+    #expect(
+      actions == [
+        "same": [.verified], "other": [.failed], "new": [.original], "replaced": [.original],
+        "md5": [.verified, .verified],
+      ])
+    // The next list compares with the hash of the content that replaced another one.
+    try table.add(earlier: records)
+    #expect(try table.earlier(of: path).map(\.digest) == [digest])
+    #expect(try table.earlier(of: "other").map(\.digest) == [Digest.value(of: [98], .sha1)])
   }
 }

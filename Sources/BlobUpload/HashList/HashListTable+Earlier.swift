@@ -7,8 +7,9 @@ extension HashListTable {
     try with { database throws(SQLiteError) in try database.statement("DELETE FROM earlier").run() }
   }
 
-  /// Adds the hashes of one earlier list; those of lists that were added before it stay. `folder`: the folder of that list
-  /// below that of the table; empty: the same.
+  /// Adds the hashes of one earlier list. Those of lists that were added before it stay, except those of a file of which this
+  /// list has another `original` hash: its content was replaced. `folder`: the folder of that list below that of the table;
+  /// empty: the same.
   package func add(earlier records: [HashListRecord], in folder: BytePath = "") throws(SQLiteError) {
     func place(_ path: BytePath) -> BytePath { folder.isEmpty ? path : folder.appending(path) }
     try with { database throws(SQLiteError) in
@@ -19,6 +20,17 @@ extension HashListTable {
             try rename.bind(1, place(old).bytes)
             try rename.bind(2, place(record.path).bytes)
             try rename.run()
+          }
+          for hash in record.hashes where hash.action == .original {
+            let replaced = try database.statement(
+              """
+              DELETE FROM earlier WHERE path = ?1 AND EXISTS (
+                SELECT 1 FROM earlier e WHERE e.path = ?1 AND e.format = ?2 AND e.digest <> ?3)
+              """)
+            try replaced.bind(1, place(record.path).bytes)
+            try replaced.bind(2, hash.format.rawValue)
+            try replaced.bind(3, hash.digest)
+            try replaced.run()
           }
           for hash in record.hashes where hash.action != .failed {
             let insert = try database.statement("INSERT OR IGNORE INTO earlier VALUES(?, ?, ?)")

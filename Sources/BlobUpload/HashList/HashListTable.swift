@@ -5,7 +5,7 @@ import Synchronization
 
 /// What is done with a hash, by the words of ASC MHL.
 package enum HashListAction: String, Sendable {
-  /// It is the first hash of the file.
+  /// It is the first hash of the file, or of bytes that replaced those of earlier lists on purpose.
   case original
   /// It is that of an earlier list, or another hash of bytes that have an earlier one.
   case verified
@@ -25,9 +25,14 @@ package struct HashListFile: Sendable {
   package var source: BytePath?
   /// nil: its bytes were not read in order.
   package var digest: [UInt8]?
+  /// It was sent to replace what was under its name.
+  package var replaces: Bool
 
-  package init(path: BytePath, size: Int64, modified: Int64?, source: BytePath?, digest: [UInt8]?) {
+  package init(
+    path: BytePath, size: Int64, modified: Int64?, source: BytePath?, digest: [UInt8]?, replaces: Bool = false
+  ) {
     (self.path, self.size, self.modified, self.source, self.digest) = (path, size, modified, source, digest)
+    self.replaces = replaces
   }
 }
 
@@ -43,8 +48,8 @@ package final class HashListTable: @unchecked Sendable {
     try database.execute(
       """
       PRAGMA temp_store=FILE;
-      CREATE TEMP TABLE file(path BLOB PRIMARY KEY, folder BLOB, name BLOB, size INT, modified INT, source BLOB)
-        WITHOUT ROWID;
+      CREATE TEMP TABLE file(
+        path BLOB PRIMARY KEY, folder BLOB, name BLOB, size INT, modified INT, source BLOB, replaces INT) WITHOUT ROWID;
       CREATE TEMP TABLE hash(path BLOB, format TEXT, digest BLOB, date INT, action TEXT, PRIMARY KEY(path, format))
         WITHOUT ROWID;
       CREATE TEMP TABLE earlier(path BLOB, format TEXT, digest BLOB, PRIMARY KEY(path, format)) WITHOUT ROWID;
@@ -65,13 +70,14 @@ package final class HashListTable: @unchecked Sendable {
     try with { database throws(SQLiteError) in
       try database.transaction { () throws(SQLiteError) in
         for file in files {
-          let insert = try database.statement("INSERT OR REPLACE INTO file VALUES(?, ?, ?, ?, ?, ?)")
+          let insert = try database.statement("INSERT OR REPLACE INTO file VALUES(?, ?, ?, ?, ?, ?, ?)")
           try insert.bind(1, file.path.bytes)
           try insert.bind(2, Self.folder(of: file.path).bytes)
           try insert.bind(3, file.path.name.bytes)
           try insert.bind(4, file.size)
           try insert.bind(5, file.modified)
           try insert.bind(6, file.source?.bytes)
+          try insert.bind(7, file.replaces ? 1 : 0)
           try insert.run()
           if let digest = file.digest { try Self.add(digest, format, of: file.path, date, in: database) }
         }
@@ -144,15 +150,17 @@ package final class HashListTable: @unchecked Sendable {
     }
   }
 
-  /// Decides what is done with each hash, from the hashes of earlier lists. Returns the paths of at most 100 files that failed.
-  package func judge() throws(SQLiteError) -> [BytePath] {
+  /// Decides what is done with each hash, from the hashes of earlier lists. Returns the paths of at most 100 files that failed,
+  /// and the number of files that replace others.
+  package func judge() throws(SQLiteError) -> (failed: [BytePath], replaced: Int) {
     try with { database throws(SQLiteError) in
       try database.statement(
         """
         UPDATE hash SET action = CASE
           WHEN NOT EXISTS (SELECT 1 FROM earlier e WHERE e.path = hash.path) THEN 'original'
           WHEN EXISTS (SELECT 1 FROM earlier e JOIN hash h ON h.path = e.path AND h.format = e.format
-            WHERE e.path = hash.path AND h.digest <> e.digest) THEN 'failed'
+            WHERE e.path = hash.path AND h.digest <> e.digest)
+            THEN (SELECT CASE WHEN replaces THEN 'original' ELSE 'failed' END FROM file f WHERE f.path = hash.path)
           ELSE 'verified' END
         """
       ).run()
@@ -160,7 +168,9 @@ package final class HashListTable: @unchecked Sendable {
         "SELECT DISTINCT path FROM hash WHERE action = 'failed' ORDER BY path LIMIT 100")
       var failed: [BytePath] = []
       while try select.step() { failed.append(BytePath(select.blob(0) ?? [])) }
-      return failed
+      let replaced = try database.statement(
+        "SELECT count(DISTINCT path) FROM hash JOIN earlier USING(path) WHERE action = 'original'")
+      return (failed, try replaced.first { Int($0.int(0)) } ?? 0)
     }
   }
 

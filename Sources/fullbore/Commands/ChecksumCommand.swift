@@ -6,8 +6,11 @@ import Platform
 struct ChecksumCommand: Command {
   static let declaration = CommandDeclaration(
     name: "checksum", synopsis: "checksum FILE...", summary: "digests of files, streamed",
-    options: [.value("algorithm", "NAME", "one of \(names); sha256 when not given")],
-    notes: "FILE may be -, standard input. The output is sha256sum's: 'sha256sum --check' reads it.")
+    options: [.value("algorithm", "NAME", names)],
+    notes: """
+      FILE may be -, standard input. The algorithm is sha256 when none is given. The output is sha256sum's:
+      'sha256sum --check' reads it.
+      """)
 
   private static let names = Digest.Algorithm.all.map { $0.name }.joined(separator: ", ")
 

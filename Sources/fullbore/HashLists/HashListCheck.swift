@@ -88,14 +88,19 @@ struct HashListCheck: Sendable {
         try Digest.read(FileSource(item.path), into: digests, cancel) { noteRead(1) }
         return zip(known, digests).filter { $0.digest != $1.value() }.map { $0.0.format }
       }
-      let names = different.map(\.rawValue).joined(separator: " and ")
       report.checked(
         item.relative, item.path, length,
-        different.isEmpty ? .same(.digest) : .different("its \(names) is not that of the hash list"))
+        different.isEmpty ? .same(.digest) : .different(Self.message(different)))
     } catch {
       if error.side == .cancelled { throw error }
       report.checked(item.relative, item.path, length, .unreadable(error.message))
     }
+  }
+
+  private static func message(_ different: [HashListFormat]) -> String {
+    let names = different.map(\.rawValue).joined(separator: " and ")
+    return different.count == 1
+      ? "its \(names) is not that of the hash list" : "its \(names) are not those of the hash list"
   }
 
   private func tellMissing(_ lists: KnownHashLists, _ report: HashListReport) async throws(UploadError) {

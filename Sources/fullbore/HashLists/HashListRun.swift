@@ -71,11 +71,18 @@ struct HashListRun: Sendable {
       _ = try await readHashList(bytes, place.shownName(generation.name), into: table)
     }
     let isWhole = try await complete(table) && isWhole
-    let failed = try await onThread { () throws(SQLiteError) in try table.judge() }
+    let (failed, replaced) = try await onThread { () throws(SQLiteError) in try table.judge() }
     for path in failed {
       run.counters.isIncomplete.store(true, ordering: .relaxed)
       run.report.failed(
-        path, "it has other bytes than the hash lists at \(place.title) say, and is 'failed' in the new one")
+        path,
+        "it has other bytes than the hash lists at \(place.title) say, and is 'failed' in the new one; if it was changed on "
+          + "purpose, touch it and push with --overwrite")
+    }
+    if replaced > 0 {
+      run.report.notice(
+        "\(place.title): \(Quantity.plural(replaced, "file")) with other bytes than earlier lists say: replaced by this push, "
+          + "and 'original' in the new list")
     }
     let seconds = FileStamp.now / 1_000_000_000
     let facts = facts(seconds, hasFolders: isWhole)

@@ -16,6 +16,7 @@ final class ListedFolders: Sendable {
   private struct Noted: Sendable {
     let item: UploadItem
     let digest: [UInt8]?
+    let replaces: Bool
   }
   private struct State {
     var noted: [Noted] = []
@@ -43,11 +44,13 @@ final class ListedFolders: Sendable {
   /// A file is at the destination. Called on any thread.
   func note(_ item: UploadItem, _ outcome: UploadOutcome) {
     switch outcome {
-    case .sent(let result, _): state.withLock { $0.noted.append(Noted(item: item, digest: result.digest)) }
-    case .doneBefore: state.withLock { $0.noted.append(Noted(item: item, digest: nil)) }
+    case .sent(let result, _): note(Noted(item: item, digest: result.digest, replaces: item.target.overwrite))
+    case .doneBefore: note(Noted(item: item, digest: nil, replaces: false))
     case .busy, .failed: break
     }
   }
+
+  private func note(_ noted: Noted) { state.withLock { $0.noted.append(noted) } }
 
   /// Moves what was noted to the tables. Returns the paths that a list cannot have.
   func flush() async throws(UploadError) -> [BytePath] {
@@ -70,7 +73,7 @@ final class ListedFolders: Sendable {
         files[root, default: []].append(
           HashListFile(
             path: path, size: noted.item.info.length ?? 0, modified: noted.item.info.modified,
-            source: identity.isAbsolute ? identity : nil, digest: noted.digest))
+            source: identity.isAbsolute ? identity : nil, digest: noted.digest, replaces: noted.replaces))
       }
       let now = FileStamp.now / 1_000_000_000
       for (root, files) in files { try self.table(of: root).add(files, self.options.format, date: now) }

@@ -56,7 +56,7 @@ extension PushOptions {
     A size proves nothing: such a file stays, and is named. The files of a photo are deleted together or not at all; a
     file that has changed meanwhile stays, and so do folders, hidden files and all that was not sent. The exit status
     is 1 if a file stays. 'fullbore resume' deletes nothing.
-    --mhl writes a hash list of ASC MHL 2.0 beside the files once they are there, in a folder ascmhl, and continues the lists
+    --mhl writes a hash list of ASC MHL 2.0 beside the files once they are there, in a folder ascmhl, and continues those
     there. A file whose hash is another one than in them makes the exit status 1. 'fullbore check --mhl' compares files
     with such lists.
     A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
