@@ -18,6 +18,9 @@ let tls: Target.Dependency = .target(name: "CSSL", condition: .when(platforms: [
 /// Digests and ciphers; CryptoKit and CommonCrypto have them on Apple's systems.
 let crypto: Target.Dependency = .target(name: "CCrypto", condition: .when(platforms: [.linux]))
 
+/// xxHash, for hash lists. Apple's systems do not have it.
+let xxHash: Target.Dependency = .target(name: "CXXHash", condition: .when(platforms: [.linux]))
+
 // Apple's privacy manifest, for every app that links one of the libraries. Elsewhere a resource is of no use, and SwiftPM
 // would compile an accessor for it that needs Foundation.
 let manifestFile = "PrivacyInfo.xcprivacy"
@@ -51,12 +54,13 @@ let package = Package(
     system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CSSL", pkgConfig: "libssl", apt: "libssl-dev", brew: "openssl@3"),
+    system("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CIntrinsics"),
 
     .target(name: "Platform", dependencies: [.target(name: "CLinux", condition: .when(platforms: [.linux]))]),
     .target(name: "Blobs", dependencies: ["Platform"], exclude: notResources, resources: privacyManifest),
-    .target(name: "BlobCrypto", dependencies: ["Blobs", crypto, "CIntrinsics"]),
+    .target(name: "BlobCrypto", dependencies: ["Blobs", crypto, xxHash, "CIntrinsics"]),
     .target(name: "BlobStreams", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "BlobCrypto", "CSQLite", "Platform"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "Platform"]),

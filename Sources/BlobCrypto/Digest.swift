@@ -11,22 +11,30 @@ public final class Digest {
     case system(SystemDigest)
     case crc32c(CRC32C)
     case crc64nvme(CRC64NVME)
+    case xxHash(XXHash)
 
     init(_ algorithm: Algorithm) {
       switch algorithm {
       case .crc32c: self = .crc32c(CRC32C())
       case .crc64nvme: self = .crc64nvme(CRC64NVME())
+      case .xxh64, .xxh3, .xxh128: self = .xxHash(XXHash(algorithm))
       default: self = .system(SystemDigest(algorithm))
       }
     }
 
-    func free() { if case .system(let digest) = self { digest.free() } }
+    func free() {
+      switch self {
+      case .system(let digest): digest.free()
+      case .xxHash(let digest): digest.free()
+      case .crc32c, .crc64nvme: break
+      }
+    }
   }
   /// The algorithm that the digest was created with.
   public let algorithm: Algorithm
   private var state: State
 
-  /// Traps where the system's library does not have the algorithm: `Algorithm.init(_:)` tells.
+  /// Traps where the system's libraries do not have the algorithm: `Algorithm.init(_:)` tells.
   public init(_ algorithm: Algorithm) {
     self.algorithm = algorithm
     state = State(algorithm)
@@ -46,6 +54,7 @@ public final class Digest {
     case .crc64nvme(var sum):
       sum.update(bytes)
       state = .crc64nvme(sum)
+    case .xxHash(let digest): digest.update(bytes)
     }
   }
 
@@ -55,6 +64,7 @@ public final class Digest {
     case .system(let digest): digest.value()
     case .crc32c(let sum): sum.value
     case .crc64nvme(let sum): sum.value
+    case .xxHash(let digest): digest.value()
     }
   }
 
@@ -83,15 +93,37 @@ public final class Digest {
 }
 
 extension DigestAlgorithm {
-  /// Whether it is computed here, and not by the system's library.
-  var isOurs: Bool { self == .crc32c || self == .crc64nvme }
+  /// Whether something else computes it than the system's library for digests: this module, or xxHash's library.
+  var isOurs: Bool { [.crc32c, .crc64nvme].contains(self) || isXXHash }
+
+  private var isXXHash: Bool { [.xxh64, .xxh3, .xxh128].contains(self) }
 
   /// The algorithm people call `rawName`: `sha256`, `SHA-256`. nil when there is none of that name, or the system's library
-  /// does not have it: libcrypto has no MD5 under FIPS, Apple's libraries have no BLAKE2.
+  /// does not have it: libcrypto has no MD5 under FIPS, Apple's libraries have no BLAKE2 and
+  /// no xxHash.
   public init?(_ rawName: String) {
     let name = rawName.lowercased().filter { $0 != "-" }
     guard let known = Self.all.first(where: { $0.name == name }) else { return nil }
     self = known
-    if !isOurs, !SystemDigest.isKnown(self) { return nil }
+    if isXXHash ? !XXHash.isKnown : !isOurs && !SystemDigest.isKnown(self) { return nil }
+  }
+}
+
+extension Digest {
+  /// Adds all bytes of a source to each of the digests. Blocks. `noteRead` is called after each read.
+  package static func read(
+    _ source: any BlobSource, into digests: [Digest], _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
+  ) throws(BlobError) {
+    let reader = try source.open(at: 0, cancel)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      try cancel.check("read the file")
+      let count = try reader.read(into: buffer)
+      if count == 0 { break }
+      noteRead()
+      for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+    }
+    try reader.finish()
   }
 }

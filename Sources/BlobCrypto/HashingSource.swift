@@ -23,6 +23,8 @@ public struct HashingSource: BlobSource {
 
   public var access: BlobAccess { source.access }
 
+  public func closeUntilNeeded() { source.closeUntilNeeded() }
+
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {

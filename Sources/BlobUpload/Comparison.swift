@@ -7,8 +7,8 @@ import Synchronization
 /// The content that an upload must have at the server.
 enum ExpectedContent: Sendable {
   case bytes(of: BlobSlice)
-  /// The SHA-256 of a source that cannot be read again, computed while it was sent.
-  case digest([UInt8])
+  /// The digest of a source, computed while it was sent.
+  case digest([UInt8], Digest.Algorithm)
   /// The plaintext of a sealed file, which one of the identities opens.
   case sealed(of: BlobSlice, with: [SealIdentity])
 }
@@ -20,7 +20,7 @@ final class Comparison: @unchecked Sendable {
   private let expected: ExpectedContent
   private let url: HTTPURL
   private var reader: (any BlobReader)?
-  private lazy var digest = Digest(.sha256)
+  private let digest: Digest
   /// nil: the file is not sealed.
   private let opener: SealOpener?
   private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
@@ -31,6 +31,7 @@ final class Comparison: @unchecked Sendable {
 
   init(_ expected: ExpectedContent, _ url: HTTPURL) {
     self.expected = expected
+    if case .digest(_, let algorithm) = expected { digest = Digest(algorithm) } else { digest = Digest(.sha256) }
     self.url = url
     opener = if case .sealed(_, let identities) = expected { SealOpener(with: identities) } else { nil }
   }
@@ -130,9 +131,10 @@ final class Comparison: @unchecked Sendable {
           if try open(slice).read(into: buffer) == 0 { return .success(true) }
           if mayBeShort { return .success(false) }
           throw differs("the server has only \(offset) bytes\(slice.length.map { " of \($0)" } ?? "")")
-        case .digest(let value):
+        case .digest(let value, let algorithm):
           if digest.value() == value { return .success(true) }
-          throw differs("what the server has differs: the SHA-256 of its \(offset) bytes is not that of what was read")
+          throw differs(
+            "what the server has differs: the \(algorithm) of its \(offset) bytes is not that of what was read")
         }
       } catch {
         return .failure(error)

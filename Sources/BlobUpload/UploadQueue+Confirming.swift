@@ -1,3 +1,5 @@
+import BlobCrypto
+import BlobHTTP
 import Blobs
 
 // Checks of items that an earlier run has sent.
@@ -60,6 +62,23 @@ extension UploadQueue {
       return .bytes
     } catch {
       if error.saysOtherBytes { return nil }
+      throw error
+    }
+  }
+
+  /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the
+  /// file is. `algorithm`: that of the digest in the result.
+  func verify(
+    _ item: UploadItem, _ id: Int64, _ result: UploadResult, _ algorithm: Digest.Algorithm?
+  ) async throws(UploadError) -> String {
+    do {
+      let whole = BlobSlice(item.source, length: item.info.length, validator: item.info.validator)
+      var expected = ExpectedContent.bytes(of: whole)
+      if let digest = result.digest, let algorithm { expected = .digest(digest, algorithm) }
+      let place = try await uploader.verify(expected, at: item.target, location: result.location)
+      return result.location ?? place.description
+    } catch {
+      if error.saysOtherBytes { journal.restarted(id) }
       throw error
     }
   }

@@ -22,6 +22,9 @@ public struct UploadQueue: Sendable {
   public var check = false
   /// Reads every upload back and compares it before it counts as finished.
   public var verify = false
+  /// Makes this digest of each item while its bytes are read to be sent. With `verify`, what is read back is compared by it,
+  /// so that the source is read once. nil: a digest is made only of what cannot be read again.
+  package var digest: Digest.Algorithm?
   /// A file that has only grown since this journal sent it may replace the version that was sent, if the server still
   /// has that.
   public var replacesGrown = false
@@ -229,7 +232,8 @@ public struct UploadQueue: Sendable {
         target.overwrite = true
       }
       // What is read once cannot be read again for the comparison: its digest is made on the way.
-      let hashed = verify && source.access == .sequential ? HashingSource(source, .sha256) : nil
+      let algorithm = digest ?? (verify && source.access == .sequential ? .sha256 : nil)
+      let hashed = algorithm.map { HashingSource(source, $0) }
       var result = try await replacingNoneOfThisRun(work.item, target) { [target] () async throws(UploadError) in
         try await engine.upload(
           hashed ?? source, work.item.info, to: target, entry: id, sealed: work.item.sealed,
@@ -238,7 +242,8 @@ public struct UploadQueue: Sendable {
           progress: progress)
       }
       isStored = true
-      if verify { result.location = try await verify(work.item, id, result, digest: hashed?.value) }
+      result.digest = hashed?.value
+      if verify { result.location = try await verify(work.item, id, result, algorithm) }
       let outcome = UploadOutcome.sent(result, from: progress.resumed)
       // The journal has the URL of a place in one form.
       if !target.url.isNormal, result.location == target.url.description {
@@ -279,21 +284,5 @@ extension UploadQueue {
     guard error.side != .cancelled, let question = uploader.destination.question else { return error }
     do throws(UploadError) { try await question.answered() } catch let refusal { return refusal }
     return error
-  }
-
-  /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the
-  /// file is. `digest`: of a source that was read to its end and cannot be read again.
-  private func verify(
-    _ item: UploadItem, _ id: Int64, _ result: UploadResult, digest: [UInt8]?
-  ) async throws(UploadError) -> String {
-    do {
-      let whole = BlobSlice(item.source, length: item.info.length, validator: item.info.validator)
-      let place = try await uploader.verify(
-        digest.map { .digest($0) } ?? .bytes(of: whole), at: item.target, location: result.location)
-      return result.location ?? place.description
-    } catch {
-      if error.saysOtherBytes { journal.restarted(id) }
-      throw error
-    }
   }
 }

@@ -16,6 +16,10 @@ public struct UploadResult: Sendable, Codable, Hashable {
   /// been sent by another upload.
   public var isCompared: Bool
 
+  /// The digest that `UploadQueue.digest` asks for, of the bytes that were read to be sent; nil: none was asked for, or they
+  /// were not read in order from the first to the last.
+  package var digest: [UInt8]?
+
   /// Creates a result. `length` is what the server reports in bytes; nil: it reports none.
   public init(
     location: String? = nil, state: [String: String] = [:], reply: [UInt8] = [], length: Int64? = nil,

@@ -27,6 +27,12 @@ public struct DigestAlgorithm: Sendable, Hashable, CustomStringConvertible {
   public static let crc32c = DigestAlgorithm("crc32c", size: 4)
   /// The 64-bit checksum used by S3. It is the only one without processor instructions.
   public static let crc64nvme = DigestAlgorithm("crc64nvme", size: 8)
+  /// XXH64, with 8 bytes, the first byte being the most significant. It detects accidents only, and so do the other two of xxHash.
+  public static let xxh64 = DigestAlgorithm("xxh64", size: 8)
+  /// XXH3 with 8 bytes.
+  public static let xxh3 = DigestAlgorithm("xxh3", size: 8)
+  /// XXH3 with 16 bytes. It is faster than memory can be read.
+  public static let xxh128 = DigestAlgorithm("xxh128", size: 16)
   /// All algorithms that have a name here.
-  public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512, crc32c, crc64nvme]
+  public static let all = [md5, sha1, sha256, sha384, sha512, blake2b512, crc32c, crc64nvme, xxh64, xxh3, xxh128]
 }

@@ -40,8 +40,17 @@ package struct XMLTree: Sendable {
   /// Parses a document in UTF-8, which all known servers use. Returns nil if it is invalid, has more than `most` bytes,
   /// or nests deeper than `depth`.
   package init?(_ bytes: [UInt8], _ leniency: Leniency = .servers, most: Int = 4 << 20, depth: Int = 16) {
+    self.init(bytes, leniency, most: most, depth: depth, taking: { _, _ in false })
+  }
+
+  /// Parses a document in which some elements have many children. `take` gets each element below the root once it is parsed,
+  /// with the names of the elements around it, the root first. It returns whether it is done with the element, which is then
+  /// not kept, and does not count.
+  package init?(
+    _ bytes: [UInt8], _ leniency: Leniency, most: Int, depth: Int, taking take: @escaping (XMLTree, [String]) -> Bool
+  ) {
     guard bytes.count <= most else { return nil }
-    var parser = XMLParser(bytes, leniency, depth)
+    var parser = XMLParser(bytes, leniency, depth, take)
     guard let root = parser.document() else { return nil }
     self = root
   }
@@ -59,13 +68,15 @@ extension String {
 
   /// The string with the characters escaped that are special in XML text.
   package var escapedXML: String {
-    reduce(into: "") { text, character in
-      switch character {
+    unicodeScalars.reduce(into: "") { text, scalar in
+      switch scalar {
       case "&": text += "&amp;"
       case "<": text += "&lt;"
       case ">": text += "&gt;"
       case "\"": text += "&quot;"
-      default: text.append(character)
+      // A parser reads a carriage return as a line feed. XML 1.0 §2.11.
+      case "\r": text += "&#13;"
+      default: text.unicodeScalars.append(scalar)
       }
     }
   }
@@ -79,10 +90,15 @@ private struct XMLParser {
   private let deepest: Int
   private var place = 0
   private var nodes = 0
+  private let isDone: (XMLTree, [String]) -> Bool
+  /// The names of the open elements.
+  private var open: [String] = []
   private var spaces: [[String: String]] = [["xml": "http://www.w3.org/XML/1998/namespace"]]
 
-  init(_ bytes: [UInt8], _ leniency: XMLTree.Leniency, _ deepest: Int) {
-    (self.bytes, self.leniency, self.deepest) = (bytes, leniency, deepest)
+  init(
+    _ bytes: [UInt8], _ leniency: XMLTree.Leniency, _ deepest: Int, _ isDone: @escaping (XMLTree, [String]) -> Bool
+  ) {
+    (self.bytes, self.leniency, self.deepest, self.isDone) = (bytes, leniency, deepest, isDone)
   }
 
   mutating func document() -> XMLTree? {
@@ -204,6 +220,8 @@ private struct XMLParser {
   /// Parses up to and including the `</` of the end tag.
   private mutating func content(of node: inout XMLTree) -> Bool {
     var text: [UInt8] = []
+    open.append(node.name)
+    defer { open.removeLast() }
     while place < bytes.count {
       if take("</") {
         guard let text = String(validating: text, as: UTF8.self) else { return false }
@@ -218,8 +236,9 @@ private struct XMLParser {
       } else if take("<?") {
         guard skip(past: "?>") else { return false }
       } else if sees("<") {
+        let before = nodes
         guard let child = element() else { return false }
-        node.children.append(child)
+        if isDone(child, open) { nodes = before } else { node.children.append(child) }
       } else {
         guard character(into: &text) else { return false }
       }

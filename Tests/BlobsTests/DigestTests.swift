@@ -30,6 +30,13 @@ struct DigestTests {
     ("crc64nvme", "", "0000000000000000"),
     ("crc64nvme", "123456789", "ae8b14860a799888"),
     ("crc32c", "123456789", "e3069283"),
+    // These are what the Python package xxhash 4.1 computes.
+    ("xxh64", "", "ef46db3751d8e999"),
+    ("xxh64", "abc", "44bc2cf5ad770999"),
+    ("xxh3", "", "2d06800538d394c2"),
+    ("xxh3", "abc", "78af5f94892f3950"),
+    ("xxh128", "", "99aa06d3014798d86001c324468d497f"),
+    ("xxh128", "abc", "06b05ab6733a618578af5f94892f3950"),
   ]
 
   @Test(arguments: vectors)

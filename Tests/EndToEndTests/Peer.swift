@@ -32,6 +32,7 @@ enum Peer: String, Sendable {
   case age
   case sshKeygen = "ssh-keygen"
   case pyrage
+  case ascmhl
 
   /// The path that a test needs to use it; nil if it is not installed.
   var path: String? {
@@ -44,6 +45,7 @@ enum Peer: String, Sendable {
     case .rcloneS3: Self.executable(".venv/bin/rclone")
     case .tuspy: Self.package("tusclient").flatMap { _ in Self.python }
     case .pyrage: Self.package("pyrage").flatMap { _ in Self.python }
+    case .ascmhl: Self.package("ascmhl").flatMap { _ in Self.python }
     case .pythonMultipart: Self.package("python_multipart").flatMap { _ in Self.python }
     case .werkzeug, .aiohttp, .aiotus, .tuspyserver: Self.package(rawValue).flatMap { _ in Self.python }
     case .wsgidav: Self.python.flatMap { _ in Self.executable(".venv/bin/wsgidav") }

@@ -16,6 +16,14 @@ import Testing
     #expect(names.take("2024/a.jpg", for: "/two/a.jpg"))
   }
 
+  /// The table grows for these names too. A full one was searched for ever.
+  @Test(.timeLimit(.minutes(1))) func manyNamesAreGiven() {
+    let names = ClaimedNames()
+    for number in 0..<5000 { names.give(BytePath("\(number)"), to: "/a") }
+    #expect((0..<5000).allSatisfy { names.isTaken(BytePath("\($0)"), by: "/a") })
+    #expect(names.isFree("5000", for: "/a"))
+  }
+
   @Test func manyNamesAreKeptApart() {
     let names = ClaimedNames()
     func take(_ card: String) -> Int {

@@ -12,9 +12,10 @@ struct RemoteMountTests {
     39 22 0:50 / /mnt/y rw -
     """
 
-  @Test(arguments: [
-    (0x30, "fuse.rclone"), (0x10_002C, "fuse"), (0x31, nil), (0x32, nil), (0x33, nil), (254 << 8, nil),
-  ] as [(UInt64, String?)])
+  @Test(
+    arguments: [
+      (0x30, "fuse.rclone"), (0x10_002C, "fuse"), (0x31, nil), (0x32, nil), (0x33, nil), (254 << 8, nil),
+    ] as [(UInt64, String?)])
   func aProgramsFileSystemIsRecognized(_ device: UInt64, _ kind: String?) {
     #expect(RemoteMount(device: device, in: mounts)?.kind == kind)
   }

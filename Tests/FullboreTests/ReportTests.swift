@@ -103,14 +103,15 @@ import Testing
 
   /// Bytes of files that are not finished are no amount that has arrived.
   @Test func theSummarySaysWhoseBytesWereSentWhereNoFileWas() {
-    var summary = PushSummary(filesFound: 1, bytesFound: 10 << 20, bytesSent: 7 << 20, elapsed: .seconds(1))
+    var summary = PushSummary(bytesSent: 7 << 20, elapsed: .seconds(1))
+    (summary.files.found, summary.files.foundBytes) = (1, 10 << 20)
     #expect(summary.text.hasPrefix("0 files sent, 7.00 MiB of unfinished files in 1.00 s"), "\(summary.text)")
-    summary.filesFailed = 1
+    summary.files.failed = 1
     #expect(summary.text.hasPrefix("0 files sent, 7.00 MiB of unfinished files in 1.00 s"), "\(summary.text)")
     // The server had the file, and said so when it had been sent.
-    (summary.filesFailed, summary.filesAlreadyThere) = (0, 1)
+    (summary.files.failed, summary.files.alreadyThere) = (0, 1)
     #expect(summary.text.hasPrefix("0 files sent, 7.00 MiB in 1.00 s"), "\(summary.text)")
-    (summary.filesFound, summary.filesSent) = (2, 1)
+    (summary.files.found, summary.files.sent) = (2, 1)
     #expect(summary.text.hasPrefix("1 file sent, 7.00 MiB in 1.00 s"), "\(summary.text)")
   }
 

@@ -4,9 +4,11 @@ import Foundation
 @testable import BlobHTTP
 @testable import BlobUpload
 
-/// What S3 and WebDAV servers answer with.
+/// What S3 and WebDAV servers answer with, and hash lists.
 func fuzzXML(_ data: UnsafeRawBufferPointer) {
   let bytes = Array(data)
+  _ = try? HashListReader.chain(bytes, "chain")
+  _ = try? HashListReader.read(bytes, "list") { records in precondition(records.allSatisfy { $0.path.isNameBelow }) }
   _ = S3ErrorResponse(HTTPResponse(head: HTTPHead(status: 400, headers: [:]), body: bytes))?.recovery
   guard let root = XMLTree(bytes) else { return }
   precondition(depth(of: root) <= 16)

@@ -84,6 +84,7 @@ struct CheckOptions: Sendable {
   static let declared: [OptionDeclaration] =
     [
       .flag("download", "read every file back and compare all bytes, and not only digests"),
+      .value("mhl", "FILE", "instead: compare files of this machine with hash lists of ASC MHL; see below"),
       .flag("again", "compare also what was compared before and has not changed since"),
       IdentityFiles.declared,
     ]
@@ -119,6 +120,9 @@ struct CheckOptions: Sendable {
     The last line says whether the files here may be deleted, and what to do if not. Formatting a card also deletes what
     was not compared: hidden files, what --include and --exclude leave out, and what else is on the card. That line
     says so.
+    check --mhl FILE [FOLDER] compares the files in FOLDER with the hash list FILE, or with all lists of a history where
+    FILE is its ascmhl_chain.xml, its folder ascmhl or the folder beside that. Without FOLDER: the folder beside ascmhl.
+    Lists in folders below are followed. Files that no list has count as different, unless the lists ignore their names.
     Exit status: 0 all files are there with the same content; 1 not, or not proved; 2 wrong usage; 3 the destination
     cannot be reached or refuses us; 130 interrupted.
     """

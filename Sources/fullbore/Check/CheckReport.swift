@@ -178,7 +178,7 @@ final class CheckReport: PushReport {
 
 extension CheckedFile.Result {
   /// The result in a word of the JSON output.
-  fileprivate var word: String {
+  var word: String {
     switch self {
     case .same: "same"
     case .missing: "missing"
@@ -200,7 +200,7 @@ extension CheckedFile.Result {
     }
   }
 
-  fileprivate var message: String? {
+  var message: String? {
     switch self {
     case .same, .missing: nil
     case .sealed(let path): path.description
@@ -210,7 +210,7 @@ extension CheckedFile.Result {
 }
 
 extension CheckTotals {
-  fileprivate var counts: [(String, Int)] {
+  var counts: [(String, Int)] {
     [
       ("files", files), ("same", byDigest + readBack), ("read_back", readBack), ("compared_before", knownBefore),
       ("size_only", bySize), ("missing", missing), ("sealed", sealed), ("different", different),

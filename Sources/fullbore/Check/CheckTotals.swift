@@ -27,11 +27,15 @@ struct CheckTotals: Sendable, Hashable {
   var beside: [BytePath] = []
 
   mutating func add(_ file: CheckedFile) {
-    files += 1
-    bytes = bytes.addingClamped(file.item.info.length ?? 0)
     if file.wasKnown { knownBefore += 1 }
     if let noted = file.noted { firstKnown = min(firstKnown ?? noted, noted) }
-    switch file.result {
+    add(file.result, file.item.info.length)
+  }
+
+  mutating func add(_ result: CheckedFile.Result, _ length: Int64?) {
+    files += 1
+    bytes = bytes.addingClamped(length ?? 0)
+    switch result {
     case .same(.bytes): readBack += 1
     case .same(.digest): byDigest += 1
     case .same: bySize += 1

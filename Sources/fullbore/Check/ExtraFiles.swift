@@ -73,7 +73,7 @@ final class ExtraFiles: Sendable {
 
 extension BytePath {
   /// The path without its last component and the slash before it; empty: there is none.
-  fileprivate var parent: BytePath {
+  var parent: BytePath {
     var bytes = bytes.dropLast(name.bytes.count)
     while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
     return BytePath(bytes)

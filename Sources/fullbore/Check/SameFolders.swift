@@ -46,7 +46,8 @@ final class SameFolders: Sendable {
     _ file: CheckedFile, _ check: ContentCheck, _ proved: ProvedFiles
   ) async throws(UploadError) {
     let path = file.item.identity
-    let away = path.folder.appending(BytePath(path.name.bytes + Array(".fullbore-\(UInt32.random(in: .min ... .max))".utf8)))
+    let away = path.folder.appending(
+      BytePath(path.name.bytes + Array(".fullbore-\(UInt32.random(in: .min ... .max))".utf8)))
     let (before, renamed) = try await threads.run { () throws(UploadError) in try begin(path, away, proved) }
     let result = await result { () async throws(UploadError) in
       try await check.readBack(file, from: FileSource(away), renamed.info)

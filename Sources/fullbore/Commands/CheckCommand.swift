@@ -15,11 +15,31 @@ struct CheckCommand: Command {
         "check DCIM/ dav+https://cloud.example/dav/ --netrc --download", "reads every file back and compares all bytes"),
     ], notes: CheckOptions.notes, takesPlaces: true)
 
-  let options: CheckOptions
+  private enum Work {
+    case destination(DestinationCheck)
+    case hashLists(HashListCheck)
+  }
+  private let work: Work
 
-  init(_ arguments: Arguments) throws(UsageError) { options = try CheckOptions(arguments) }
+  init(_ arguments: Arguments) throws(UsageError) {
+    work =
+      arguments.isGiven("mhl")
+      ? .hashLists(try HashListCheck(arguments)) : .destination(DestinationCheck(options: try CheckOptions(arguments)))
+  }
 
   var outputIsResult: Bool { true }
+
+  func run() async -> ExitStatus {
+    switch work {
+    case .destination(let check): await check.run()
+    case .hashLists(let check): await check.run()
+    }
+  }
+}
+
+/// Compares sources with a destination.
+struct DestinationCheck: Sendable {
+  let options: CheckOptions
 
   func run() async -> ExitStatus {
     let counters = PushCounters()

@@ -6,8 +6,11 @@ import Platform
 struct ChecksumCommand: Command {
   static let declaration = CommandDeclaration(
     name: "checksum", synopsis: "checksum FILE...", summary: "digests of files, streamed",
-    options: [.value("algorithm", "NAME", "one of \(names); sha256 when not given")],
-    notes: "FILE may be -, standard input. The output is sha256sum's: 'sha256sum --check' reads it.")
+    options: [.value("algorithm", "NAME", names)],
+    notes: """
+      FILE may be -, standard input. The algorithm is sha256 when none is given. The output is sha256sum's:
+      'sha256sum --check' reads it.
+      """)
 
   private static let names = Digest.Algorithm.all.map { $0.name }.joined(separator: ", ")
 
@@ -86,18 +89,8 @@ extension Digest {
   static func reading(
     _ source: any BlobSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
   ) throws(BlobError) -> Digest {
-    let reader = try source.open(at: 0, cancel)
     let digest = Digest(algorithm)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
-    defer { buffer.deallocate() }
-    while true {
-      try cancel.check("read the file")
-      let count = try reader.read(into: buffer)
-      if count == 0 { break }
-      noteRead()
-      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-    }
-    try reader.finish()
+    try read(source, into: [digest], cancel, noteRead: noteRead)
     return digest
   }
 }

@@ -62,12 +62,19 @@ struct DestinationPush: Sendable {
     var run = try await PushRun(options, reached, transport, journal, report, counters, outage)
     // Each file is proved once, before it is removed. What is sealed can be read back only while its key is known.
     if removes, options.seal.sealing == nil { run.settings.verifies = false }
+    var lists: HashListRun?
+    if let wanted = options.hashLists {
+      let listed = await BlockingPool.shared.run { [options] in ListedFolders(wanted, options) }
+      run.listed = listed
+      lists = HashListRun(run: run, push: options, folders: listed, writesAtSource: index == 0)
+    }
     tellLimitOfPipe(run)
     let feed = PushFeed(
       run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
       omitsTimes: options.omitsTimes, names: options.namesMayMeet ? ClaimedNames() : nil)
     let ended = await run.run(
-      { () async throws(UploadError) in
+      { [lists] () async throws(UploadError) in
+        try await lists?.flush()
         while let opened = await shared.next(for: index) {
           let items = await feed.items(opened)
           if !items.isEmpty { return items }
@@ -84,6 +91,7 @@ struct DestinationPush: Sendable {
     if ended == nil {
       try await walk.emptySources.look(
         in: journal, destination: run.destinationID, followsUnread: listing.followsUnread)
+      try await lists?.finish()
       if removes { try await remove(run) }
     }
     return ended

@@ -9,17 +9,26 @@ struct PushCommand: Command {
     name: "push", synopsis: "push SOURCE... DESTINATION",
     summary: "upload files and folders; resumes by itself when run again",
     options: PushOptions.declared
+      + HashListOptions.declared
       + [
         .flag("delete-after-verify", "delete each file here once its content was proved at the destination")
       ].inGroup(.choice), examples: PushOptions.examples, notes: PushOptions.notes, takesPlaces: true)
 
-  let options: PushOptions
+  private(set) var options: PushOptions
   /// Sources are removed once their content was proved at the destination.
   let removes: Bool
 
   init(_ arguments: Arguments) throws(UsageError) {
     options = try PushOptions(arguments)
     removes = arguments.flag("delete-after-verify")
+    options.hashLists = try HashListOptions(arguments, options)
+    for index in options.also.indices { options.also[index].hashLists = options.hashLists }
+    options.tree.leavesOutHistories = options.hashLists != nil
+    if removes, options.hashLists?.place ?? .destination != .destination {
+      throw UsageError(
+        "--delete-after-verify and --mhl-at \(options.hashLists?.place.rawValue ?? ""): the list would be of files that are gone"
+      )
+    }
     if removes, !options.hasOnlyFiles {
       throw UsageError("--delete-after-verify is for files and folders only: leave it out, or the other sources")
     }

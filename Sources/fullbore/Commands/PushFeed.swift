@@ -38,7 +38,7 @@ struct PushFeed: Sendable {
     self.names = names
     groups =
       run.settings.onConflict == .rename
-      ? GroupNumbers(waitsForUnseen: run.waitsForOthers) { item, number in
+      ? GroupNumbers(waitsForUnseen: run.settings.waitsForOthers) { item, number in
         guard let numbered = item.under(number, run.destination) else { return nil }
         return names?.take(numbered.target.path, for: item.identity) == false ? nil : numbered
       } : nil

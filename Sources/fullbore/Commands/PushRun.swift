@@ -20,10 +20,10 @@ struct PushRun: Sendable {
   var isResume = false
   /// Remembers which files arrived under numbered names; nil: none does.
   var renamed: RenamedFiles?
+  /// Takes down the files for hash lists; nil: no lists are written.
+  var listed: ListedFolders?
   /// Informed about failed attempts; nil: nothing is.
   var outage: OutageMonitor?
-  /// Waits for files that another process is sending.
-  var waitsForOthers = true
 
   /// Sends all items that `next` returns. Returns the error that ended the run early, if any; the error was already
   /// reported. `feed`: gives files other names, if the push has that option.
@@ -33,7 +33,7 @@ struct PushRun: Sendable {
   ) async -> UploadError? {
     let observer = PushObserver(
       report: report, counters: counters, skips: settings.onConflict == .skip, isResume: isResume, renamed: renamed,
-      outage: outage)
+      listed: listed, outage: outage)
     let ended = await send(next, observer, renaming: feed)
     await renamed?.tell(report)
     guard let error = ended else { return nil }
@@ -63,7 +63,8 @@ struct PushRun: Sendable {
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
     settings.apply(to: &queue, renaming: feed)
-    if waitsForOthers {
+    queue.digest = listed?.options.format.algorithm
+    if settings.waitsForOthers {
       queue.waiting = { [report, counters] pid in
         // The same file may have been found twice.
         if pid == getpid() { return }
@@ -100,7 +101,7 @@ extension PushRun {
     hasChosenName = options.hasChosenName
     if options.onConflict == .rename { renamed = RenamedFiles() }
     self.outage = outage
-    self.waitsForOthers = waitsForOthers
+    settings.waitsForOthers = waitsForOthers
   }
 }
 
@@ -117,13 +118,15 @@ final class PushObserver: UploadObserver {
   private let skips: Bool
   private let isResume: Bool
   private let renamed: RenamedFiles?
+  private let listed: ListedFolders?
   private let outage: OutageMonitor?
 
   init(
     report: any PushReport, counters: PushCounters, skips: Bool = false, isResume: Bool = false,
-    renamed: RenamedFiles? = nil, outage: OutageMonitor? = nil
+    renamed: RenamedFiles? = nil, listed: ListedFolders? = nil, outage: OutageMonitor? = nil
   ) {
     self.outage = outage
+    self.listed = listed
     self.skips = skips
     self.isResume = isResume
     self.renamed = renamed
@@ -155,6 +158,7 @@ final class PushObserver: UploadObserver {
     let file = file(item, progress ?? UploadProgress())
     counters.large.ended(file)
     renamed?.note(item, outcome)
+    listed?.note(item, outcome)
     if case .failed(let error) = outcome { outage?.gaveUp(error) }
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)

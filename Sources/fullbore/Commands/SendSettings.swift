@@ -13,6 +13,8 @@ struct SendSettings: Sendable {
   var verifies = false
   var replacesGrown = false
   var onConflict = NameConflict.fail
+  /// Waits for files that another process is sending.
+  var waitsForOthers = true
 
   func apply(to uploader: inout Uploader) {
     uploader.retry = RetryPolicy(retries: retries)

@@ -57,6 +57,9 @@ extension PushOptions {
     is named. The files of a photo are deleted together or not at all; a
     file that has changed meanwhile stays, and so do folders, hidden files and all that was not sent. The exit status
     is 1 if a file stays. It is for one destination, and refused with --also. 'fullbore resume' deletes nothing.
+    --mhl writes a hash list of ASC MHL 2.0 beside the files once they are there, in a folder ascmhl, and continues those
+    there. A file whose hash is another one than in them makes the exit status 1. 'fullbore check --mhl' compares files
+    with such lists.
     A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other
     ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
     --seal gives files the format of age, which 'age -d' reads, and names that end in .age: their bytes are hidden from the

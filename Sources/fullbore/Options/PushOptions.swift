@@ -22,6 +22,8 @@ struct PushOptions: Sendable {
   /// Digest algorithm for each request's body; nil: no digests.
   var checksum: Digest.Algorithm?
   var verifies = false
+  /// The hash lists to write; nil: none.
+  var hashLists: HashListOptions?
   var onConflict = NameConflict.fail
   var checks = false
   /// Modification times are not sent to the server.

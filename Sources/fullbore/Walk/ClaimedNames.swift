@@ -19,12 +19,8 @@ final class ClaimedNames: Sendable {
   func take(_ name: BytePath, for file: BytePath) -> Bool {
     let entry = Self.entry(name, file)
     return table.withLock { table in
-      if table.count * 4 > table.entries.count * 3 { table.grow() }
-      let place = table.place(of: entry)
-      if table.entries[place] == 0 {
-        table.entries[place] = entry
-        table.count += 1
-      }
+      let place = table.newPlace(of: entry)
+      if table.entries[place] == 0 { table.put(entry, at: place) }
       return table.entries[place] == entry
     }
   }
@@ -38,10 +34,10 @@ final class ClaimedNames: Sendable {
     }
   }
 
-  /// Reassigns `name` to this file.
+  /// Assigns `name` to this file, whether it belongs to another one or to none.
   func give(_ name: BytePath, to file: BytePath) {
     let entry = Self.entry(name, file)
-    table.withLock { $0.entries[$0.place(of: entry)] = entry }
+    table.withLock { $0.put(entry, at: $0.newPlace(of: entry)) }
   }
 
   /// Whether `name` probably belongs to this file.
@@ -71,7 +67,18 @@ extension ClaimedNames.Table {
     return place
   }
 
-  fileprivate mutating func grow() {
+  /// The same, with room for one entry more.
+  fileprivate mutating func newPlace(of entry: UInt64) -> Int {
+    if count * 4 > entries.count * 3 { grow() }
+    return place(of: entry)
+  }
+
+  fileprivate mutating func put(_ entry: UInt64, at place: Int) {
+    if entries[place] == 0 { count += 1 }
+    entries[place] = entry
+  }
+
+  private mutating func grow() {
     let old = entries
     entries = [UInt64](repeating: 0, count: old.count * 2)
     for entry in old where entry != 0 { entries[place(of: entry)] = entry }

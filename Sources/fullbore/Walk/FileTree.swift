@@ -1,3 +1,4 @@
+import BlobUpload
 import Blobs
 import Platform
 import Synchronization
@@ -27,12 +28,19 @@ struct TreeOptions: Sendable, Hashable {
   var filter = GlobFilter()
   /// The files of one photo are listed one after the other, its main file first, because they get the same number.
   var keepsPhotosTogether = false
+  /// The `ascmhl` folder of a source is left out, because the push writes one at the destination.
+  var leavesOutHistories = false
   /// The journal in use; nil if there is none.
   var journal: JournalFiles?
 
   /// Whether a file or folder is left out because of its name.
   func passesOver(_ relative: BytePath, _ name: BytePath, isFolder: Bool) -> Bool {
     isHidden(name) || filter.excludes(relative, name, isFolder: isFolder)
+  }
+
+  /// Whether a folder has the hash lists of a source. `folder`: where it is, below the destination.
+  func isHistory(_ name: BytePath, in folder: BytePath) -> Bool {
+    leavesOutHistories && name == HashListChain.folder && (folder.isEmpty || filter.sourceNames.contains(folder))
   }
 
   /// Whether a file or folder is left out because its name begins with a dot.
@@ -223,6 +231,9 @@ private struct TreeWalk {
       if tally.excludes(relative, name, isFolder: true, options.filter) {
         emptyRoot = nil
         return nil
+      }
+      if options.isHistory(name, in: folder.relative) {
+        return .skipped(path, reason: "the hash lists of the source, which --mhl continues at the destination")
       }
       folder.subfolders.append(name)
       return nil
