@@ -18,7 +18,6 @@ final class HostState: Sendable {
   let methods = MethodOverride()
   let trailers = Trailers()
   let putAnswers = PutAnswers()
-  let redirectedPuts = RedirectedPuts()
   let existing = ExistingFiles()
   let names = NameGates()
   let overwritten = OverwrittenNames()

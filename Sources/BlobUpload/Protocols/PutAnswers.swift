@@ -19,6 +19,7 @@ final class PutAnswers: Sendable {
     /// Only one file of the folder is queried at a time.
     let gate = Gate(1)
   }
+  let redirects = RedirectedPuts()
   /// Hashes of the values of `Server` in successes that were true, of all folders.
   private let servers = Mutex<Set<Int>>([])
   /// So many values were true that each node of a network seems to have its own.

@@ -38,7 +38,7 @@ extension UploadContext {
       do throws(UploadError) { next = try target(of: response, to: request) } catch {
         throw leadsToFolder(response, from: request) ? await explained(error, at: request.url) : error
       }
-      if request.method == "PUT", let other = server.knowledge.redirectedPuts.follow(from: first, to: next) {
+      if request.method == "PUT", let other = server.knowledge.putAnswers.redirects.follow(from: first, to: next) {
         var error = refusal(
           request, response,
           "answered \(response.status) to \(next), where the PUT of \(other) went too: not followed, since one of the two files "
