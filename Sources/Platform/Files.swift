@@ -8,3 +8,19 @@ package func flushContent(_ descriptor: Int32) -> Int32 {
     return fsync(descriptor)
   #endif
 }
+
+/// Renames a file, but fails with EEXIST if the new name exists. The names are relative to open folders. It blocks.
+package func renameNew(
+  _ from: Int32, _ old: UnsafePointer<CChar>, _ to: Int32, _ new: UnsafePointer<CChar>
+) -> Int32 {
+  #if os(Linux)
+    let status = fb_rename_noreplace(from, old, to, new)
+    if status == 0 || (errno != EINVAL && errno != ENOSYS) { return status }
+  #else
+    let status = renameatx_np(from, old, to, new, UInt32(RENAME_EXCL))
+    if status == 0 || (errno != EINVAL && errno != ENOTSUP) { return status }
+  #endif
+  // For file systems without such a rename (NFS): creates a second link, then removes the first.
+  if linkat(from, old, to, new, 0) != 0 { return -1 }
+  return unlinkat(from, old, 0)
+}

@@ -169,20 +169,7 @@ struct Folder: Sendable {
 
 /// Renames, but fails with EEXIST if the new name exists.
 func renameNew(_ from: Folder, _ old: BytePath, _ to: Folder, _ new: BytePath) -> Int32 {
-  old.withCString { old in
-    new.withCString { new in
-      #if os(Linux)
-        let status = fb_rename_noreplace(from.number, old, to.number, new)
-        if status == 0 || (errno != EINVAL && errno != ENOSYS) { return status }
-      #else
-        let status = renameatx_np(from.number, old, to.number, new, UInt32(RENAME_EXCL))
-        if status == 0 || (errno != EINVAL && errno != ENOTSUP) { return status }
-      #endif
-      // For file systems without such a rename (NFS): creates a second link, then removes the first.
-      if linkat(from.number, old, to.number, new, 0) != 0 { return -1 }
-      return unlinkat(from.number, old, 0)
-    }
-  }
+  old.withCString { old in new.withCString { new in renameNew(from.number, old, to.number, new) } }
 }
 
 /// Opens a folder below `folder` without following symbolic links. `path` must not contain `..`. `staysOnMount`:

@@ -45,13 +45,18 @@ struct SealOptions: Sendable, Hashable {
     do { return try SealRecipient(text) } catch { throw UsageError("\(option): \(error.message)") }
   }
 
-  /// The first line of a file.
   private static func passphrase(in file: BytePath, _ option: String) throws(UsageError) -> SealRecipient {
-    let lines = try SecretFile.text(of: file, for: option).split(
-      omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    do { return try .passphrase(String(lines.first ?? "")) } catch {
+    let text = try passphraseText(in: file, option)
+    do { return try .passphrase(text) } catch {
       throw UsageError("\(option): \(shown(file)): \(error.message)")
     }
+  }
+
+  /// The first line of a file.
+  static func passphraseText(in file: BytePath, _ option: String) throws(UsageError) -> String {
+    let lines = try SecretFile.text(of: file, for: option).split(
+      omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    return String(lines.first ?? "")
   }
 
   /// The recipients as the journal keeps them: public keys, and where a passphrase is found.
