@@ -18,6 +18,9 @@ public struct HashingSource: BlobSource {
   /// The digest of all bytes from 0 to the end; nil until the end was reached. Any thread may ask.
   public var value: [UInt8]? { ledger.value }
 
+  /// The bytes before this offset were fed to the digest.
+  package var reached: Int64 { ledger.reached }
+
   public var access: BlobAccess { source.access }
 
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
@@ -47,6 +50,7 @@ private final class Ledger: Sendable {
   init(_ algorithm: Digest.Algorithm) { state = Monitor(State(digest: Digest(algorithm))) }
 
   var value: [UInt8]? { state.update { $0.value } }
+  var reached: Int64 { state.update { $0.fed } }
 
   /// The pass that a reader at `offset` belongs to; nil if the reader must not feed the digest. With `onlyOnce`, bytes
   /// can be read only once, so they belong to one version even without a validator.

@@ -9,6 +9,8 @@ enum ExpectedContent: Sendable {
   case bytes(of: BlobSlice)
   /// The SHA-256 of a source that cannot be read again, computed while it was sent.
   case digest([UInt8])
+  /// The plaintext of a sealed file, which one of the identities opens.
+  case sealed(of: BlobSlice, with: [SealIdentity])
 }
 
 /// Compares received bytes with the expected content. One worker's thread at a time calls `take`.
@@ -19,6 +21,8 @@ final class Comparison: @unchecked Sendable {
   private let url: HTTPURL
   private var reader: (any BlobReader)?
   private lazy var digest = Digest(.sha256)
+  /// nil: the file is not sealed.
+  private let opener: SealOpener?
   private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   private var offset: Int64 = 0
   private var found: UploadError?
@@ -28,6 +32,7 @@ final class Comparison: @unchecked Sendable {
   init(_ expected: ExpectedContent, _ url: HTTPURL) {
     self.expected = expected
     self.url = url
+    opener = if case .sealed(_, let identities) = expected { SealOpener(with: identities) } else { nil }
   }
 
   deinit { buffer.deallocate() }
@@ -42,6 +47,8 @@ final class Comparison: @unchecked Sendable {
         case .digest:
           digest.update(bytes)
           offset += Int64(bytes.count)
+        case .sealed(let slice, _):
+          try comparePlaintext(with: slice) { opener, take throws(BlobError) in try opener.append(bytes, take) }
         }
         return nil
       } catch {
@@ -63,6 +70,30 @@ final class Comparison: @unchecked Sendable {
       }
       offset += Int64(count)
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+    }
+  }
+
+  /// Compares what `open` takes out of the sealed file. An error of `open` itself is one of the file at the server.
+  private func comparePlaintext(
+    with slice: BlobSlice,
+    _ open: (SealOpener, (UnsafeRawBufferPointer) throws(BlobError) -> Void) throws(BlobError) -> Void
+  ) throws(BlobError) {
+    guard let opener else { return }
+    var isOfSource = false
+    do throws(BlobError) {
+      try open(opener) { plain throws(BlobError) in
+        do throws(BlobError) { try compare(plain, with: slice) } catch {
+          isOfSource = true
+          throw error
+        }
+      }
+    } catch {
+      if !isOfSource {
+        // A file that is sealed for others may have the same plaintext: its error has a cause.
+        let cause = error.code == .permission ? error : nil
+        found = UploadError(.giveUp, .file, "GET \(url): \(error.message)", cause: cause)
+      }
+      throw error
     }
   }
 
@@ -92,7 +123,10 @@ final class Comparison: @unchecked Sendable {
     let result: Result<Bool, BlobError> = lock.withLock { _ in
       do throws(BlobError) {
         switch expected {
-        case .bytes(let slice):
+        case .bytes(let slice), .sealed(let slice, _):
+          if opener != nil {
+            try comparePlaintext(with: slice) { opener, take throws(BlobError) in try opener.end(take) }
+          }
           if try open(slice).read(into: buffer) == 0 { return .success(true) }
           if mayBeShort { return .success(false) }
           throw differs("the server has only \(offset) bytes\(slice.length.map { " of \($0)" } ?? "")")

@@ -27,6 +27,7 @@ final class UploadEngine: Sendable {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
     }
     let source = Uploader.prepared(source, info)
+    if session == nil, sealed != nil { try await checkName(of: target) }
     // A file that is sealed under a new key has other bytes than every file at the server.
     if session == nil, doubted == nil, sealed == nil,
       uploader.destination.acquaintance.existing.isAskedFirst(info.length, target),
@@ -91,6 +92,23 @@ final class UploadEngine: Sendable {
     }
     uploader.destination.acquaintance.existing.note(wasThere: true)
     return UploadResult(location: target.url.description, length: length, isCompared: true)
+  }
+
+  /// Throws if a large sealed file would be refused after all of it was sent, because a file has its name: the two have other
+  /// bytes, since each key is new.
+  private func checkName(of target: UploadTarget) async throws(UploadError) {
+    guard !target.overwrite, uploader.destination.traits.recipient == nil, target.length ?? .max > ExistingFiles.large
+    else { return }
+    let found: RemoteFile?
+    do throws(UploadError) {
+      found = try await uploader.destination.uploadProtocol.remoteFile(target, location: nil, context())
+    } catch {
+      // The upload gets the same error and handles it.
+      if error.side == .cancelled { throw error }
+      return
+    }
+    guard found != nil else { return }
+    throw UploadError(.giveUp, .file, "\(target.url): a file of that name is there already", status: 409)
   }
 
   private func stored(_ result: UploadResult) -> UploadResult {

@@ -17,5 +17,5 @@ extension UploadError {
   var saysOtherBytes: Bool { side == .file && status == nil && recovery == .giveUp && cause == nil }
 
   /// No other item can succeed after this error.
-  var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }
+  package var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }
 }

@@ -57,10 +57,8 @@ extension UploadQueue {
     /// The name of a file that an earlier run has given its number. `name`: that of its source. A sealed file has another
     /// ending after it.
     package init(_ path: BytePath, of name: BytePath) {
-      let ending = Sealing.ending.bytes
-      let isSealed =
-        path.bytes.suffix(ending.count).elementsEqual(ending) && !name.bytes.suffix(ending.count).elementsEqual(ending)
-      let name = isSealed ? BytePath(name.bytes + ending) : name
+      let isSealed = Sealing.isName(path.bytes) && !Sealing.isName(name.bytes)
+      let name = isSealed ? BytePath(name.bytes + Sealing.ending.bytes) : name
       self.init(path)
       let (own, told) = (name.bytes, path.name.bytes)
       let end = counter == nil && Self.end(own) < told.count ? Self.end(own) : 0
@@ -76,10 +74,7 @@ extension UploadQueue {
     /// The offset in a name at which its number is put. An XMP file may have the whole name of its photo, and a sealed file
     /// has that of the file in it.
     private static func end(_ name: [UInt8]) -> Int {
-      let ending = Sealing.ending.bytes
-      if name.count > ending.count, name.suffix(ending.count).elementsEqual(ending) {
-        return end(Array(name.dropLast(ending.count)))
-      }
+      if Sealing.isName(name) { return end(Array(name.dropLast(Sealing.ending.bytes.count))) }
       func dot(_ name: ArraySlice<UInt8>) -> Int? {
         name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > name.startIndex ? $0 : nil }
       }

@@ -246,7 +246,7 @@ public struct UploadQueue: Sendable {
       }
       journal.done(
         id, result, keepsChecksums: work.item.keepsChecksums,
-        replaces: !outcome.foundAll(of: work.item.info.length))
+        replaces: !outcome.foundAll(of: work.item.info.length), sealed: await content(of: work.item, result))
       observer.ended(work.item, progress, outcome)
       recent.add(work, id, result.location, isAlone: isAlone)
       return await sendDoubtful(engine, observer)

@@ -58,6 +58,12 @@ public struct UploadTraits: Sendable {
   public var namesBuckets: Bool
   /// How the server makes one file of several uploads; nil: it does not.
   public var concatenation: (any UploadConcatenation)?
+  /// The server compares what it stores with checksums of what it was sent, and gives each stored version another name, an
+  /// ETag or a generation.
+  public var provesVersions: Bool
+  /// A digest that the server tells may be one that the sending program has told it, which proves nothing about the
+  /// stored bytes.
+  public var repeatsDigests: Bool
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.
   public var sign: (@Sendable (inout HTTPRequest) -> Void)?
 
@@ -68,6 +74,7 @@ public struct UploadTraits: Sendable {
     digests: Digests = .none, needsBodyLengths: Bool = false, queries: Queries = .carried,
     recipient: [String]? = nil, dropsFolders: Bool = false, checksums: [Digest.Algorithm] = [],
     namesInFields: Bool = false, namesBuckets: Bool = false, concatenation: (any UploadConcatenation)? = nil,
+    provesVersions: Bool = false, repeatsDigests: Bool = false,
     sign: (@Sendable (inout HTTPRequest) -> Void)? = nil
   ) {
     self.numbersParts = numbersParts
@@ -85,6 +92,8 @@ public struct UploadTraits: Sendable {
     self.namesInFields = namesInFields
     self.namesBuckets = namesBuckets
     self.concatenation = concatenation
+    self.provesVersions = provesVersions
+    self.repeatsDigests = repeatsDigests
     self.sign = sign
   }
 }

@@ -27,6 +27,38 @@ struct SealedSourceTests {
     }
   }
 
+  /// What arrives in pieces is opened as what is read.
+  @Test(arguments: [0, 1, 65_536, 65_537, 200_000], [1, 1000, 65_552, 1 << 20])
+  func whatArrivesInPiecesIsOpened(_ length: Int64, _ piece: Int) throws {
+    // One byte at a time is enough for a small file.
+    if piece == 1, length > 1 { return }
+    let pattern = PatternSource(length: length, seed: 3)
+    let sealed = try SealedSource(pattern, to: [sealKey.recipient]).readAll()
+    func opened(_ bytes: [UInt8]) throws(BlobError) -> [UInt8] {
+      let opener = SealOpener(with: [sealKey.identity])
+      var plain: [UInt8] = []
+      for start in stride(from: 0, to: bytes.count, by: piece) {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: piece, alignment: 1)
+        defer { copy.deallocate() }
+        let some = bytes[start..<min(start + piece, bytes.count)]
+        copy.copyBytes(from: some)
+        try opener.append(UnsafeRawBufferPointer(rebasing: copy[..<some.count])) { plain += $0 }
+      }
+      try opener.end { plain += $0 }
+      return plain
+    }
+    #expect(try opened(sealed) == pattern.bytes(count: Int(length)))
+    for place in [0, sealed.count / 2, sealed.count - 1] {
+      var changed = sealed
+      changed[place] ^= 1
+      #expect(failure { () throws(BlobError) in try opened(changed) } != nil, "a change at \(place)")
+    }
+    for end in [0, 10, sealed.count - 1, sealed.count - 17, sealed.count - 65_552] where end >= 0 {
+      #expect(failure { () throws(BlobError) in try opened(Array(sealed[..<end])) } != nil, "a cut at \(end)")
+    }
+    #expect(failure { () throws(BlobError) in try opened(sealed + [0]) } != nil)
+  }
+
   @Test func eachSourceHasItsOwnKey() throws {
     let source = DataSource(text)
     let (one, other) = (

@@ -97,6 +97,14 @@ extension EndToEnd {
       let events = try await CheckRun(scratch, card, url)
       #expect(events.paths(.same, by: "digest") == ["A/IMG_0.JPG"])
       #expect(events.paths(.different) == ["A/IMG_1.JPG"])
+      // A checksum that is only repeated proves nothing about what is stored.
+      let file = scratch.path("card/DCIM/A/IMG_0.JPG")
+      let (kept, unread) = try await fullbore("push", "--delete-after-verify", file, url + "A/", in: scratch)
+      #expect(kept == .exited(1) && unread.errors.contains("--verify reads it back"), "\(unread.errors)")
+      #expect(FileManager.default.fileExists(atPath: file))
+      let (removed, read) = try await fullbore(
+        "push", "--delete-after-verify", "--verify", file, url + "A/", in: scratch)
+      #expect(removed == .exited(0) && !FileManager.default.fileExists(atPath: file), "\(read.errors)")
     }
 
     /// After SIGKILL the check goes on where it was; Ctrl-C has its own status.

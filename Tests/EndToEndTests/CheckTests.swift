@@ -116,6 +116,7 @@ extension EndToEnd {
       #expect(first.summary["compared_before"] as? Int == 0)
       let second = try await CheckRun(scratch, card, server.url)
       #expect(second.end == .exited(0) && second.summary["compared_before"] as? Int == 15)
+      #expect(second.sentence.contains("with the same content, compared since 20"), "\(second.sentence)")
       let anew = try await CheckRun(scratch, "--again", card, server.url)
       #expect(anew.end == .exited(0) && anew.summary["compared_before"] as? Int == 0)
     }
@@ -194,7 +195,7 @@ extension EndToEnd {
 
 /// One run of `fullbore check --json`. Every event is held against the published schema.
 struct CheckRun {
-  enum Result: String { case same, missing, different, extra, unreadable, notComparable = "not_comparable" }
+  enum Result: String { case same, missing, sealed, different, extra, unreadable, notComparable = "not_comparable" }
   let end: Command.End
   let events: [[String: Any]]
 

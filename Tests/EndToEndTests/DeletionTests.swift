@@ -1,5 +1,6 @@
 import BlobTesting
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -68,17 +69,65 @@ extension EndToEnd {
         push.errors.contains("IMG_1.JPG: stays here: IMG_1.AAE, which belongs to it, is not proved"), "\(push.errors)")
     }
 
-    /// The server's folder is the source, under another name.
-    @Test func theOnlyFilesStay() async throws {
+    /// The server's folder is the source, under another name. The query of a URL changes nothing.
+    @Test(arguments: ["", "?key=abc"]) func theOnlyFilesStay(_ query: String) async throws {
       let server = try await ServeProcess.start(in: scratch)
       try scratch.photo("received/A/IMG_1.JPG", seed: 1)
       try FileManager.default.createDirectory(atPath: scratch.path("card"), withIntermediateDirectories: true)
       try FileManager.default.createSymbolicLink(
         atPath: scratch.path("card/DCIM"), withDestinationPath: server.folder.path)
-      let push = try await push(to: server.url)
+      let push = try await push(to: server.url + query)
       #expect(push.end == .exited(1), "\(push.output)\(push.errors)")
-      #expect(push.errors.contains("the destination shows the very files of this folder"), "\(push.errors)")
+      #expect(push.errors.contains("which may show the very files of this folder"), "\(push.errors)")
       #expect(Folder(server.folder.path).files().keys.sorted() == ["A/IMG_1.JPG"])
+    }
+
+    /// The server keeps its list of names for a while, so that a new file is not there, and a renamed one is.
+    @Test func aServerThatRemembersNamesIsFoundOut() async throws {
+      try makeCard()
+      let (card, before) = (card, left)
+      let peer = DavPeer { request in
+        // As a server that serves links to the files: it can read none that is not there.
+        guard request.method == "GET", let file = before.first(where: request.path.hasSuffix) else { return nil }
+        return FileManager.default.fileExists(atPath: card + file) ? nil : .init(404)
+      }
+      let push = try await push("--verify", to: "dav+\(peer.endpoint)")
+      #expect(push.end == .exited(1))
+      #expect(push.errors.contains("which may show the very files of this folder"), "\(push.errors)")
+      #expect(left == before)
+    }
+
+    /// The user interrupts while a file has another name.
+    @Test func aNameIsGivenBackWhenTheUserInterrupts() async throws {
+      try makeCard()
+      let (card, isAway) = (card, Atomic(false))
+      let peer = DavPeer { request in
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "\(card)B")) ?? []
+        if request.method != "GET" || names.contains("notes.txt") { return nil }
+        isAway.store(true, ordering: .relaxed)
+        while isAway.load(ordering: .relaxed) { usleep(1000) }
+        return nil
+      }
+      let before = left
+      let push = try Command(
+        Tool.fullbore, ["push", "--delete-after-verify", "--verify", card, "dav+\(peer.endpoint)"], in: scratch)
+      try await until("a file has another name") { isAway.load(ordering: .relaxed) ? true : nil }
+      push.kill(SIGINT)
+      #expect(try await push.wait() == .exited(130), "\(push.errors)")
+      isAway.store(false, ordering: .relaxed)
+      #expect(left == before)
+    }
+
+    /// What the program writes later would be in no file.
+    @Test func aFileThatAProgramWritesStays() async throws {
+      try makeCard()
+      let file = try FileHandle(forWritingTo: URL(fileURLWithPath: scratch.path("card/DCIM/A/IMG_2.JPG")))
+      let server = try await ServeProcess.start(in: scratch)
+      let push = try await push(to: server.url)
+      #expect(push.end == .exited(1))
+      #expect(push.errors.contains("a program has IMG_2.JPG open for writing"), "\(push.errors)")
+      #expect(left == ["A/IMG_2.JPG"])
+      try file.close()
     }
 
     /// A hidden file, and what a pattern leaves out, were not sent.

@@ -268,9 +268,6 @@ extension EndToEnd {
       let (compared, verify) = try await push(
         "--seal", key.recipient, "--check", "--verify", film, "http://127.0.0.1:1/")
       #expect(compared == .exited(2) && verify.errors.contains("cannot be compared"), "\(verify.errors)")
-      let (removed, delete) = try await push(
-        "--seal", key.recipient, "--delete-after-verify", film, "http://127.0.0.1:1/")
-      #expect(removed == .exited(2) && delete.errors.contains("cannot be proved"), "\(delete.errors)")
     }
   }
 }

@@ -50,15 +50,16 @@ public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable
     switch (kind, stanza.arguments[0]) {
     case (.x25519(let key), "X25519"):
       let share = try Self.field(1, of: stanza, arguments: 2, bytes: 32)
-      guard let secret = X25519.shared(key, with: share) else { throw Self.broken(stanza) }
-      let salt = share + X25519.publicKey(of: key)
+      let own = X25519(key)
+      guard let secret = own.shared(with: share) else { throw Self.broken(stanza) }
+      let salt = share + own.publicKey
       return ChunkCipher.open(
         stanza.body, key: hkdf(secret, salt: salt, info: Array(SealRecipient.label.utf8), count: 32))
     case (.ssh(let key), SSHKey.kind):
       let mark = try Self.field(1, of: stanza, arguments: 3, bytes: 4)
       let share = try Self.field(2, of: stanza, arguments: 3, bytes: 32)
       if mark != key.publicKey.mark { return nil }
-      guard let plain = X25519.shared(key.scalar, with: share), let secret = key.publicKey.tweaked(plain) else {
+      guard let plain = X25519(key.scalar).shared(with: share), let secret = key.publicKey.tweaked(plain) else {
         throw Self.broken(stanza)
       }
       return ChunkCipher.open(

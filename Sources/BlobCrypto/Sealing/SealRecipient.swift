@@ -105,9 +105,9 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
   private static func exchange(
     with key: [UInt8], _ recipient: SealRecipient
   ) throws(BlobError) -> (share: [UInt8], secret: [UInt8]) {
-    let own = randomBytes(32)
-    guard let secret = X25519.shared(own, with: key) else { throw weak(recipient) }
-    return (X25519.publicKey(of: own), secret)
+    let own = X25519(randomBytes(X25519.keyCount))
+    guard let secret = own.shared(with: key) else { throw weak(recipient) }
+    return (own.publicKey, secret)
   }
 
   private static func weak(_ recipient: SealRecipient) -> BlobError {
@@ -120,6 +120,8 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
 
 /// Bytes that nobody can guess.
 func randomBytes(_ count: Int) -> [UInt8] {
+  // Each number of the generator is a call of the system.
   var random = SystemRandomNumberGenerator()
-  return (0..<count).map { _ in .random(in: 0...255, using: &random) }
+  let words = (0..<(count + 7) / 8).map { _ in random.next() as UInt64 }
+  return words.withUnsafeBytes { Array($0.prefix(count)) }
 }

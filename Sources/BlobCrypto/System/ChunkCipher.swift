@@ -24,7 +24,7 @@ final class ChunkCipher {
       self.key = SymmetricKey(data: key)
     #else
       context = EVP_CIPHER_CTX_new()!  // nil only when memory has run out
-      let status = EVP_CipherInit_ex(context, EVP_chacha20_poly1305(), nil, key, nil, 1)
+      let status = EVP_CipherInit_ex(context, chaCha20Poly1305, nil, key, nil, 1)
       precondition(status == 1, "libcrypto has no ChaCha20-Poly1305 here")
     #endif
   }
@@ -111,3 +111,8 @@ extension ChunkCipher {
 
   private static var zeroNonce: [UInt8] { [UInt8](repeating: 0, count: nonceCount) }
 }
+
+#if !canImport(CryptoKit)
+  /// libcrypto's method. It is kept because fetching it takes longer than a small file takes to encrypt.
+  private nonisolated(unsafe) let chaCha20Poly1305 = EVP_CIPHER_fetch(nil, "ChaCha20-Poly1305", nil)
+#endif

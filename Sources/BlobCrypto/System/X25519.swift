@@ -4,53 +4,66 @@
   import CCrypto
 #endif
 
-/// Diffie-Hellman on Curve25519. RFC 7748 §5.
-enum X25519 {
+/// A private key for Diffie-Hellman on Curve25519. RFC 7748 §5.
+final class X25519 {
   static let keyCount = 32
 
-  /// The public key of a private one, of `keyCount` bytes.
-  static func publicKey(of privateKey: [UInt8]) -> [UInt8] {
-    precondition(privateKey.count == keyCount)
-    #if canImport(CryptoKit)
-      guard let key = try? Curve25519.KeyAgreement.PrivateKey(rawRepresentation: privateKey) else {
+  /// The public key, of `keyCount` bytes.
+  let publicKey: [UInt8]
+
+  #if canImport(CryptoKit)
+    private let key: Curve25519.KeyAgreement.PrivateKey
+
+    /// Any `keyCount` bytes are a private key.
+    init(_ bytes: [UInt8]) {
+      precondition(bytes.count == Self.keyCount)
+      guard let key = try? Curve25519.KeyAgreement.PrivateKey(rawRepresentation: bytes) else {
         preconditionFailure("CryptoKit has no X25519 here")
       }
-      return Array(key.publicKey.rawRepresentation)
-    #else
-      guard let key = EVP_PKEY_new_raw_private_key(NID_X25519, nil, privateKey, keyCount) else {
-        preconditionFailure("libcrypto has no X25519 here")
-      }
-      defer { EVP_PKEY_free(key) }
-      return [UInt8](unsafeUninitializedCapacity: keyCount) { buffer, written in
-        written = keyCount
-        let status = EVP_PKEY_get_raw_public_key(key, buffer.baseAddress, &written)
-        precondition(status == 1 && written == keyCount, "libcrypto: X25519 gives no public key")
-      }
-    #endif
-  }
+      (self.key, publicKey) = (key, Array(key.publicKey.rawRepresentation))
+    }
 
-  /// nil: the public key is one of the few with which every private key gives zero.
-  static func shared(_ privateKey: [UInt8], with publicKey: [UInt8]) -> [UInt8]? {
-    precondition(privateKey.count == keyCount && publicKey.count == keyCount)
-    #if canImport(CryptoKit)
-      guard let key = try? Curve25519.KeyAgreement.PrivateKey(rawRepresentation: privateKey),
-        let other = try? Curve25519.KeyAgreement.PublicKey(rawRepresentation: publicKey),
+    /// nil: the public key is one of the few with which every private key gives zero.
+    func shared(with publicKey: [UInt8]) -> [UInt8]? {
+      precondition(publicKey.count == Self.keyCount)
+      guard let other = try? Curve25519.KeyAgreement.PublicKey(rawRepresentation: publicKey),
         let secret = try? key.sharedSecretFromKeyAgreement(with: other).withUnsafeBytes({ Array($0) })
       else { return nil }
       return secret.allSatisfy { $0 == 0 } ? nil : secret
-    #else
-      guard let key = EVP_PKEY_new_raw_private_key(NID_X25519, nil, privateKey, keyCount) else { return nil }
-      defer { EVP_PKEY_free(key) }
-      guard let other = EVP_PKEY_new_raw_public_key(NID_X25519, nil, publicKey, keyCount) else { return nil }
+    }
+  #else
+    private let key: OpaquePointer
+
+    /// Any `keyCount` bytes are a private key.
+    init(_ bytes: [UInt8]) {
+      precondition(bytes.count == Self.keyCount)
+      // libcrypto computes the public key here.
+      guard let key = EVP_PKEY_new_raw_private_key(NID_X25519, nil, bytes, Self.keyCount) else {
+        preconditionFailure("libcrypto has no X25519 here")
+      }
+      self.key = key
+      publicKey = [UInt8](unsafeUninitializedCapacity: Self.keyCount) { buffer, written in
+        written = Self.keyCount
+        let status = EVP_PKEY_get_raw_public_key(key, buffer.baseAddress, &written)
+        precondition(status == 1 && written == Self.keyCount, "libcrypto: X25519 gives no public key")
+      }
+    }
+
+    deinit { EVP_PKEY_free(key) }
+
+    /// nil: the public key is one of the few with which every private key gives zero.
+    func shared(with publicKey: [UInt8]) -> [UInt8]? {
+      precondition(publicKey.count == Self.keyCount)
+      guard let other = EVP_PKEY_new_raw_public_key(NID_X25519, nil, publicKey, Self.keyCount) else { return nil }
       defer { EVP_PKEY_free(other) }
       guard let context = EVP_PKEY_CTX_new(key, nil) else { return nil }
       defer { EVP_PKEY_CTX_free(context) }
-      var secret = [UInt8](repeating: 0, count: keyCount)
-      var count = keyCount
+      var secret = [UInt8](repeating: 0, count: Self.keyCount)
+      var count = Self.keyCount
       let isDone =
         EVP_PKEY_derive_init(context) == 1 && EVP_PKEY_derive_set_peer(context, other) == 1
-        && EVP_PKEY_derive(context, &secret, &count) == 1 && count == keyCount
+        && EVP_PKEY_derive(context, &secret, &count) == 1 && count == Self.keyCount
       return isDone && !secret.allSatisfy { $0 == 0 } ? secret : nil
-    #endif
-  }
+    }
+  #endif
 }

@@ -8,6 +8,8 @@ package struct CheckedFile: Sendable {
     /// All that could be compared is equal: digests, bytes, or nothing but the lengths.
     case same(StoredEvidence)
     case missing
+    /// The file is missing, and a sealed one is there, which has this path.
+    case sealed(BytePath)
     /// How the two differ.
     case different(String)
     /// The source cannot be read, or has changed meanwhile.
@@ -19,24 +21,31 @@ package struct CheckedFile: Sendable {
   }
   /// With the name that the file has at the destination.
   package var item: UploadItem
+  /// From the `UploadResult` of the push that has sent it; nil: the journal knows none.
+  var location: String?
   package var result: Result
   /// The two were compared in an earlier run, and neither has changed since.
   package var wasKnown = false
+  /// When that was, in seconds since 1970; nil: the two were compared now.
+  package var noted: Int64?
   /// The versions that the journal keeps as compared; nil: it keeps none.
   var compared: ComparedVersion?
 }
 
 extension ContentCheck {
-  /// Throws if no other item can be compared.
+  /// Throws if no other item can be compared. `isSealed`: whether a sealed file is there instead; nil: it is not known.
   func check(
-    _ file: PlacedItem, _ known: ComparedVersion?, _ told: VersionQuery.Answer?
+    _ file: PlacedItem, _ known: ComparedVersion?, _ told: VersionQuery.Answer?, isSealed: Bool?
   ) async throws(UploadError) -> CheckedFile {
-    var checked = CheckedFile(item: file.item, result: .missing)
+    var checked = CheckedFile(item: file.item, location: file.location, result: .missing)
     do {
-      guard let found = try await find(file, told) else { return checked }
+      guard let found = try await find(file, told) else {
+        if let sealed = try await sealed(instead: file.item, isSealed) { checked.result = .sealed(sealed) }
+        return checked
+      }
       if let known, known.remote == found.version, found.length == file.item.info.length {
         checked.result = .same(known.isReadBack ? .bytes : .digest)
-        checked.wasKnown = true
+        (checked.wasKnown, checked.noted) = (true, known.noted)
         return checked
       }
       checked.result = try await compare(file, found)
@@ -54,16 +63,21 @@ extension ContentCheck {
     return checked
   }
 
-  /// Whether there is a file at the destination, which nobody has sent. One that the destination does not tell of is none.
-  package func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
-    do throws(UploadError) {
-      return try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
-        try await uploader.destination.uploadProtocol.remoteFile(target, location: nil, uploader.context())
-      } != nil
-    } catch {
-      if error.endsQueue { throw error }
-      return false
-    }
+  /// Reads a file at the destination and compares it with `source`, byte by byte. Throws if it is not there, or another one.
+  package func readBack(
+    _ file: CheckedFile, from source: any BlobSource, _ info: BlobInfo
+  ) async throws(UploadError) {
+    try await uploader.verify(source, info, at: file.item.target, location: file.location)
+  }
+
+  /// The path of the sealed file that is there in the place of a missing one; nil: there is none.
+  private func sealed(instead item: UploadItem, _ isThere: Bool?) async throws(UploadError) -> BytePath? {
+    // A URL with a query is that of one file.
+    if item.isSealed || uploader.destination.endpoint.query != nil { return nil }
+    let target = uploader.destination.target(
+      BytePath(item.target.path.bytes + Sealing.ending.bytes), length: nil)
+    let isFound = if let isThere { isThere } else { try await self.isThere(target) }
+    return isFound ? target.path : nil
   }
 
   private func find(_ file: PlacedItem, _ told: VersionQuery.Answer?) async throws(UploadError) -> RemoteFile? {
@@ -86,9 +100,33 @@ extension ContentCheck {
       return .different("it has \(theirs) bytes there, and \(length) here")
     }
     if downloads {
-      try await uploader.verify(item.source, item.info, at: target, location: file.location)
+      let expected: ExpectedContent =
+        if let sealed = item.sealed {
+          .sealed(of: BlobSlice(sealed.plain, validator: item.info.validator), with: identities)
+        } else {
+          .bytes(of: BlobSlice(item.source, length: item.info.length, validator: item.info.validator))
+        }
+      _ = try await uploader.verify(expected, at: target, location: file.location)
       return .same(.bytes)
     }
+    do throws(UploadError) {
+      if let told = try await compareDigests(item, found) { return told }
+    } catch {
+      if !error.isOfLostKey { throw error }
+      // No version of the object but the one that was compared with its checksum when it was stored has this name.
+      if let sent = file.content?.version, sent == found.version?.split(separator: " ").first.map({ String($0) }) {
+        return .same(.digest)
+      }
+    }
+    if item.info.length != nil, found.length != nil { return .same(.length) }
+    return .notComparable("the destination tells neither its length nor a checksum")
+  }
+
+  /// nil: the destination tells no digest that can be compared.
+  private func compareDigests(
+    _ item: UploadItem, _ found: RemoteFile
+  ) async throws(UploadError) -> CheckedFile.Result? {
+    let target = item.target
     let whole = BlobSlice(item.source, length: item.info.length, validator: item.info.validator)
     if let theirs = found.sha256, whole.canBeReadTwice {
       let ours = try await digests(of: whole, [.sha256], noteRead: uploader.compared ?? { _ in })[0]
@@ -97,8 +135,6 @@ extension ContentCheck {
     let isSame = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
       try await uploader.destination.uploadProtocol.hasSameBytes(as: whole, target, uploader.context())
     }
-    if let isSame { return isSame ? .same(.digest) : .different("its checksum there is another one") }
-    if item.info.length != nil, found.length != nil { return .same(.length) }
-    return .notComparable("the destination tells neither its length nor a checksum")
+    return isSame.map { $0 ? .same(.digest) : .different("its checksum there is another one") }
   }
 }

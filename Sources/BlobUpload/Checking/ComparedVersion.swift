@@ -9,14 +9,21 @@ package struct ComparedVersion: Sendable, Hashable {
   package var remote: String
   /// The digests were compared, or all bytes.
   package var isReadBack: Bool
+  /// When the journal got it, in seconds since 1970; nil: it does not have it yet.
+  package var noted: Int64?
 
   /// Whether `info` is of the same version of the source. A card that was inserted again has other numbers: its files are
   /// compared again.
-  func isOf(_ info: BlobInfo) -> Bool {
-    guard let now = info.validator else { return false }
-    switch now.likeness(to: source) {
+  func isOf(_ info: BlobInfo) -> Bool { info.isCertainly(source) }
+}
+
+extension BlobInfo {
+  /// Whether this is the same version of a source as an earlier one, also without reading it.
+  func isCertainly(_ version: Validator) -> Bool {
+    guard let now = validator else { return false }
+    switch now.likeness(to: version) {
     case .same: return true
-    case .unsure: return info.instanceLasts && now.hasSameNumbers(as: source)
+    case .unsure: return instanceLasts && now.hasSameNumbers(as: version)
     case .different: return false
     }
   }

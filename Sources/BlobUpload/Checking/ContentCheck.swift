@@ -1,4 +1,5 @@
 import BlobCrypto
+import BlobCrypto
 import BlobHTTP
 import Blobs
 
@@ -8,7 +9,11 @@ package struct ContentCheck: Sendable {
   let journal: Journal
   /// Reads every file back.
   let downloads: Bool
+  /// They open sealed files that are read back.
+  let identities: [SealIdentity]
   let query: VersionQuery
+  /// Asks whether files are there, and for no digest.
+  private let presence = VersionQuery(wantsDigests: false, isAnew: false)
   /// The most files of a batch that are asked for or read at the same time.
   private static let width = 16
   /// Results that are written to the journal in one transaction.
@@ -16,8 +21,11 @@ package struct ContentCheck: Sendable {
 
   /// - `downloads`: every file is read back; otherwise the server's digests are believed, where it has any.
   /// - `isAnew`: what was compared before is compared again.
-  package init(_ uploader: Uploader, _ journal: Journal, downloads: Bool, isAnew: Bool) {
-    (self.uploader, self.journal, self.downloads) = (uploader, journal, downloads)
+  /// - `identities`: open sealed files that are read back.
+  package init(
+    _ uploader: Uploader, _ journal: Journal, downloads: Bool, isAnew: Bool, identities: [SealIdentity] = []
+  ) {
+    (self.uploader, self.journal, self.downloads, self.identities) = (uploader, journal, downloads, identities)
     query = VersionQuery(wantsDigests: !downloads, isAnew: isAnew)
   }
 
@@ -39,17 +47,34 @@ package struct ContentCheck: Sendable {
         known[index] = nil
       }
     }
-    let told = try await ask(placed, known)
-    try await compare(placed, known, told, take)
-  }
-
-  private func ask(
-    _ placed: [PlacedItem], _ known: [ComparedVersion?]
-  ) async throws(UploadError) -> [VersionQuery.Answer]? {
-    guard let folder = queriedFolder else { return nil }
     let questions = zip(placed, known).map { file, known in
       VersionQuery.Question(name: HTTPURL.encode(file.item.target.path.bytes), known: known?.remote.versionWord)
     }
+    var told: [VersionQuery.Answer?] = placed.map { _ in nil }
+    if let answers = try await ask(query, questions) { told = answers }
+    try await compare(placed, known, told, try await sealed(instead: placed, told), take)
+  }
+
+  /// Whether a sealed file is there in the place of one that is missing; nil: the destination was not asked.
+  private func sealed(
+    instead placed: [PlacedItem], _ told: [VersionQuery.Answer?]
+  ) async throws(UploadError) -> [Bool?] {
+    var found: [Bool?] = placed.map { _ in nil }
+    let missing = placed.indices.filter { told[$0] == .nothing && !placed[$0].item.isSealed }
+    let questions = missing.map { index in
+      VersionQuery.Question(name: HTTPURL.encode(placed[index].item.target.path.bytes + Sealing.ending.bytes))
+    }
+    guard let answers = try await ask(presence, questions) else { return found }
+    for (index, answer) in zip(missing, answers) {
+      found[index] = if case .file = answer { true } else { false }
+    }
+    return found
+  }
+
+  private func ask(
+    _ query: VersionQuery, _ questions: [VersionQuery.Question]
+  ) async throws(UploadError) -> [VersionQuery.Answer]? {
+    guard let folder = queriedFolder, !questions.isEmpty else { return nil }
     return try await uploader.patiently("\(folder)") { () async throws(UploadError) in
       try await query.ask(questions, at: folder, uploader.context())
     }
@@ -63,7 +88,7 @@ package struct ContentCheck: Sendable {
   }
 
   private func compare(
-    _ placed: [PlacedItem], _ known: [ComparedVersion?], _ told: [VersionQuery.Answer]?,
+    _ placed: [PlacedItem], _ known: [ComparedVersion?], _ told: [VersionQuery.Answer?], _ sealed: [Bool?],
     _ take: (CheckedFile) -> Void
   ) async throws(UploadError) {
     var fatal: UploadError?
@@ -72,7 +97,7 @@ package struct ContentCheck: Sendable {
       func begin(_ index: Int) {
         group.addTask {
           do throws(UploadError) {
-            return .success(try await check(placed[index], known[index], told?[index]))
+            return .success(try await check(placed[index], known[index], told[index], isSealed: sealed[index]))
           } catch {
             return .failure(error)
           }
@@ -115,22 +140,32 @@ struct PlacedItem: Sendable {
   var item: UploadItem
   /// From the `UploadResult` of that push; nil: there was none.
   var location: String?
+  /// What the journal has of the ciphertext that this version of the source was sent as; nil: nothing.
+  var content: SealedContent?
 }
 
 extension ContentCheck {
   /// The items under the names that earlier pushes gave them, also where that was a name with a number.
   private func placed(_ items: [UploadItem]) async throws(UploadError) -> [PlacedItem] {
-    let done: [[Journal.NumberDone]]
-    do { done = try await journal.numbersDone(by: items, uploader.destination) } catch {
-      throw UploadError(journal: error)
-    }
-    return zip(items, done).map { item, done in
-      let fitting = done.filter { item.intent().likeness(to: $0.entry.intent) != .different }
-      guard let latest = fitting.max(by: { $0.entry.updated < $1.entry.updated }) else {
-        return PlacedItem(item: item, location: nil)
+    do throws(JournalError) {
+      let latest = zip(items, try await journal.numbersDone(by: items, uploader.destination)).map { item, done in
+        done.filter { item.intent().likeness(to: $0.entry.intent) != .different }
+          .max { $0.entry.updated < $1.entry.updated }
       }
-      let numbered = latest.number > 1 ? item.under(latest.number, uploader.destination) : nil
-      return PlacedItem(item: numbered ?? item, location: latest.entry.location)
+      let sealed = zip(items, latest).compactMap { item, latest in item.isSealed ? latest?.entry.id : nil }
+      let contents = try await journal.sealedContents(of: sealed)
+      return zip(items, latest).map { item, latest in
+        guard let latest else { return PlacedItem(item: item, location: nil) }
+        let numbered = latest.number > 1 ? item.under(latest.number, uploader.destination) : nil
+        var placed = PlacedItem(item: numbered ?? item, location: latest.entry.location)
+        if let version = latest.entry.intent.validator, item.info.isCertainly(version) {
+          placed.content = contents[latest.entry.id]
+        }
+        if let content = placed.content { item.sealed?.recall(content) }
+        return placed
+      }
+    } catch {
+      throw UploadError(journal: error)
     }
   }
 }

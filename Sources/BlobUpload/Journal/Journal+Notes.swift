@@ -27,9 +27,18 @@ extension Journal {
   package nonisolated func done(
     _ id: Int64, _ result: UploadResult, keepsChecksums: Bool = false, replaces: Bool = true
   ) {
+    done(id, result, keepsChecksums: keepsChecksums, replaces: replaces, sealed: nil)
+  }
+
+  /// As above. `sealed`: what is known of the ciphertext that was sent; nil: the file was not sealed.
+  nonisolated func done(
+    _ id: Int64, _ result: UploadResult, keepsChecksums: Bool, replaces: Bool, sealed: SealedContent?
+  ) {
     note(
       id,
-      .done(location: result.journaled, length: result.length, keepsChecksums: keepsChecksums, replaces: replaces))
+      .done(
+        location: result.journaled, length: result.length, keepsChecksums: keepsChecksums, replaces: replaces,
+        sealed: sealed))
   }
 
   /// The upload failed; its session is kept and the claim ends. Written within 250 ms.

@@ -37,6 +37,15 @@ extension Journal {
   }
 }
 
+// What is known of sealed files that are done.
+extension Journal {
+  /// By the ids of the entries; those of which nothing is known are left out.
+  func sealedContents(of ids: [Int64]) throws(JournalError) -> [Int64: SealedContent] {
+    if ids.isEmpty { return [:] }
+    return try read { store throws(SQLiteError) in try store.uploads.contents.contents(of: ids) }
+  }
+}
+
 extension UploadTable {
   /// Whether an upload that is not done, and not given up, has a seal in its session.
   func haveSeals() throws(SQLiteError) -> Bool {

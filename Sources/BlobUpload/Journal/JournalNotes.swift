@@ -9,7 +9,8 @@ struct JournalNote: Sendable {
     case receipt(PartReceipt)
     /// `length`: the total length, if it was unknown before. `keepsChecksums`: keeps the checksums of the sent bytes,
     /// so that a later run can compare. `replaces`: the bytes were stored, replacing anything with the same name.
-    case done(location: String?, length: Int64?, keepsChecksums: Bool, replaces: Bool)
+    /// `sealed`: what is known of the ciphertext; nil: the file was not sealed.
+    case done(location: String?, length: Int64?, keepsChecksums: Bool, replaces: Bool, sealed: SealedContent?)
     case failed(String)
     case refused(String)
     case restarted

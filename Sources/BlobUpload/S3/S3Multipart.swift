@@ -71,7 +71,8 @@ public struct S3Multipart: UploadProtocol {
   }
 
   public var traits: UploadTraits {
-    UploadTraits(numbersParts: true, carriesMetadata: true, checksums: Digest.Algorithm.s3, sign: signature)
+    UploadTraits(
+      numbersParts: true, carriesMetadata: true, checksums: Digest.Algorithm.s3, provesVersions: true, sign: signature)
   }
 
   /// The highest part number; the first is 1.

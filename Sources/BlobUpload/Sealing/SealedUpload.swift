@@ -6,12 +6,17 @@ import Synchronization
 /// the item, and the length of the ciphertext. It can be opened once the queue has given it a key.
 package final class SealedUpload: BlobSource {
   private struct Key {
-    var source: SealedSource
+    var source: any BlobSource
     var boxed: String?
+    /// Wraps the source; nil: the destination is not asked for a digest.
+    var hashed: HashingSource?
+    /// The first reader that leaves a gap in the digest reads the bytes before it, too.
+    var fillsGap = false
   }
-  private let plain: any BlobSource
+  let plain: any BlobSource
   let sealing: Sealing
   private let key = Mutex<Key?>(nil)
+  private let recalled = Mutex<SealedContent?>(nil)
   package let access: BlobAccess
 
   package init(_ plain: any BlobSource, _ sealing: Sealing) {
@@ -21,11 +26,19 @@ package final class SealedUpload: BlobSource {
   package func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { sealed(try plain.info(cancel)) }
 
   package func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    guard let source = key.withLock({ $0?.source }) else {
+    guard let key = key.withLock({ $0 }) else {
       throw BlobError(.unsupported, "read a sealed file: the key that it was sent with is gone")
     }
-    return try source.open(at: offset, cancel)
+    if key.fillsGap, let hashed = key.hashed, hashed.reached < offset {
+      self.key.withLock { $0?.fillsGap = false }
+      if offset - hashed.reached <= Self.mostGap { try Self.read(hashed, from: hashed.reached, to: offset, cancel) }
+    }
+    return try key.source.open(at: offset, cancel)
   }
+
+  /// More bytes than a server can have received since the journal was written last, on most links. A worker waits while
+  /// they are read.
+  private static let mostGap: Int64 = 256 << 20
 
   package func closeUntilNeeded() { plain.closeUntilNeeded() }
 
@@ -41,16 +54,81 @@ package final class SealedUpload: BlobSource {
   }
 
   /// From now on, the bytes are sealed with `seal`, which must have sealed no other version. `boxed`: the seal for the
-  /// journal; nil: no later run may use it.
-  func use(_ seal: FileSeal, for version: Validator?, boxed: String?) {
+  /// journal; nil: no later run may use it. `hashes`: a digest of the ciphertext is made while it is read.
+  func use(_ seal: FileSeal, for version: Validator?, boxed: String?, hashes: Bool) {
     let source = SealedSource(plain, seal, onlyFor: version, keepsValidator: true)
-    key.withLock { $0 = Key(source: source, boxed: boxed) }
+    let hashed = hashes && access == .random ? HashingSource(source, .sha256) : nil
+    key.withLock { $0 = Key(source: hashed ?? source, boxed: boxed, hashed: hashed) }
   }
 
   /// For the session of the upload in the journal.
   var boxed: String? { key.withLock { $0?.boxed } }
   /// Whether it can be opened.
   var hasKey: Bool { key.withLock { $0 != nil } }
+}
+
+// What identifies the bytes that were sent, once their key is gone.
+extension SealedUpload {
+  /// Feeds the digest with the bytes before `offset`, which an earlier run has sent. Those that the server has beyond it
+  /// are fed when the upload goes on.
+  func hash(upTo offset: Int64) async throws(UploadError) {
+    guard let hashed = key.withLock({ $0?.hashed }) else { return }
+    try await readingSource { cancel, note throws(BlobError) in
+      try Self.read(hashed, from: hashed.reached, to: offset, cancel, note)
+    }
+    key.withLock { $0?.fillsGap = true }
+  }
+
+  /// The SHA-256 of the whole ciphertext. Bytes that were not sent in their order, as parts that are sent at the same time,
+  /// are read once more for it. nil: the destination is not asked for a digest, or the source cannot be read any more.
+  func digest() async -> [UInt8]? {
+    guard let hashed = key.withLock({ $0?.hashed }) else { return nil }
+    if let value = hashed.value { return value }
+    // The upload is done all the same, and a check compares sizes only.
+    try? await readingSource { cancel, note throws(BlobError) in
+      try Self.read(hashed, from: hashed.reached, to: .max, cancel, note)
+    }
+    return hashed.value
+  }
+
+  /// Blocks.
+  private static func read(
+    _ source: HashingSource, from start: Int64, to end: Int64, _ cancel: Cancellation, _ note: (Int) -> Void = { _ in }
+  ) throws(BlobError) {
+    let reader = try source.open(at: start, cancel)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 128 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    var offset = start
+    while offset < end {
+      try cancel.check("read a source for the digest of its sealed bytes")
+      let rest = Int(clamping: min(end - offset, Int64(buffer.count)))
+      let count = try reader.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<rest]))
+      if count == 0 { return }
+      note(count)
+      offset += Int64(count)
+    }
+  }
+
+  /// Remembers what the journal has of the bytes that an earlier run has sent.
+  func recall(_ content: SealedContent) { recalled.withLock { $0 = content } }
+
+  /// The digests of the bytes that an earlier run has sent. nil: one of them is not known.
+  func digests(_ algorithms: [Digest.Algorithm]) -> [[UInt8]]? {
+    guard algorithms == [.sha256], let digest = recalled.withLock({ $0?.sha256 }) else { return nil }
+    return [digest]
+  }
+}
+
+/// What is known of the ciphertext of an upload that is done. The journal keeps it.
+struct SealedContent: Sendable, Hashable {
+  var sha256: [UInt8]?
+  /// The version that the destination gave to the stored file, where it compares what it stores with a checksum.
+  var version: String?
+}
+
+extension UploadError {
+  /// The bytes of a sealed file cannot be made again.
+  var isOfLostKey: Bool { side == .source && (cause as? BlobError)?.code == .unsupported }
 }
 
 extension UploadItem {

@@ -19,6 +19,11 @@ package struct Sealing: Sendable, Hashable {
   /// The ending of the names of sealed files.
   package static let ending: BytePath = ".age"
 
+  /// Whether a name, or a path, ends as that of a sealed file, with something before the ending.
+  package static func isName(_ bytes: some BidirectionalCollection<UInt8>) -> Bool {
+    bytes.count > ending.bytes.count && bytes.suffix(ending.bytes.count).elementsEqual(ending.bytes)
+  }
+
   /// Bytes of a sealed file; nil: they are more than a file can have, or `length` is unknown.
   package func length(sealing length: Int64?) -> Int64? {
     guard let length, let chunks = FileSeal.chunks(sealing: length) else { return nil }
@@ -26,13 +31,15 @@ package struct Sealing: Sendable, Hashable {
     return isOver ? nil : sum
   }
 
-  /// A key for one file. Runs on a thread that may block: a passphrase takes about a second and much memory, so there is
-  /// one at a time.
+  /// A key for one file. A passphrase takes about a second and much memory, so there is one at a time, on a thread that may
+  /// block; public keys take 0.1 ms.
   func newSeal() async throws(UploadError) -> FileSeal {
-    let result = await Self.threads.run { [recipients] in
+    let make: @Sendable () -> Result<FileSeal, BlobError> = { [recipients] in
       Result { () throws(BlobError) in try FileSeal(to: recipients) }
     }
-    do { return try result.get() } catch { throw UploadError(error) }
+    let isSlow = recipients.contains(where: \.isPassphrase)
+    let seal = isSlow ? await Self.threads.run(make) : make()
+    do { return try seal.get() } catch { throw UploadError(error) }
   }
 
   /// Whether the seal of an earlier run is for these recipients. Public keys are part of the entry's key in the journal, and

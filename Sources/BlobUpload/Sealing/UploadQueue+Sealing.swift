@@ -18,8 +18,10 @@ extension UploadQueue {
   ) async throws(UploadError) -> Continuation {
     if let entry = earlier.entry, let session = entry.session {
       if let seal = try await seal(of: session, for: source, item.info) {
-        source.use(seal, for: item.info.validator, boxed: session.seal)
+        source.use(seal, for: item.info.validator, boxed: session.seal, hashes: asksForDigests)
         if try await isUnchanged(item, earlier) {
+          // Parts are sent in any order, so that the digest is made at the end.
+          if session.sizeOfParts == nil { try await source.hash(upTo: entry.acknowledged) }
           if earlier.doubted != nil, let now = item.info.validator { journal.recognized(id, now) }
           return Continuation(entry: entry)
         }
@@ -34,8 +36,18 @@ extension UploadQueue {
         throw UploadError(journal: error)
       }
     }
-    source.use(seal, for: item.info.validator, boxed: boxed)
+    source.use(seal, for: item.info.validator, boxed: boxed, hashes: asksForDigests)
     return Continuation()
+  }
+
+  /// Whether the destination tells digests, with which a later check compares those of sealed files.
+  private var asksForDigests: Bool { uploader.destination.acquaintance.existing.tells }
+
+  /// What the journal keeps of the bytes of an upload that is done, whose key is forgotten; nil: it was not sealed.
+  func content(of item: UploadItem, _ result: UploadResult) async -> SealedContent? {
+    guard let sealed = item.sealed else { return nil }
+    let version = uploader.destination.traits.provesVersions ? result.state["version"] ?? result.state["etag"] : nil
+    return SealedContent(sha256: await sealed.digest(), version: version)
   }
 
   /// Deletes what the server has of an earlier upload. A file that is whole there stays, and the server refuses another one

@@ -1,3 +1,4 @@
+import BlobCrypto
 import Blobs
 
 /// The options of `check`: those of a push, and how files are compared.
@@ -7,6 +8,8 @@ struct CheckOptions: Sendable {
   let downloads: Bool
   /// Files that were compared before are compared again.
   let isAnew: Bool
+  /// They open sealed files that are read back.
+  let identities: [SealIdentity]
   /// The destination as it was given, for messages.
   let place: String
   /// The command that sends what is missing.
@@ -19,21 +22,25 @@ struct CheckOptions: Sendable {
     downloads = arguments.flag("download")
     isAnew = arguments.flag("again")
     if push.readsStandardInput { throw UsageError("standard input can be read only once, and is not compared") }
-    if !push.also.isEmpty { throw UsageError("--also: check each destination by a command of its own") }
-    if push.seal.sealing != nil {
-      throw UsageError("a sealed file has other bytes than its source, so it cannot be compared: 'age -d' opens it")
+    identities = try IdentityFiles.identities(arguments) + push.seal.passphraseIdentities
+    if push.seal.sealing == nil, arguments.isGiven("identity") {
+      throw UsageError("--identity is for sealed files: give the --seal options of the push too")
+    }
+    if push.seal.sealing != nil, downloads, identities.isEmpty {
+      throw UsageError("--download: --identity FILE is wanted, with a private key that opens the sealed files")
     }
     if push.isDryRun { throw UsageError("--dry-run: a check sends nothing anyway") }
     place = shown((arguments.operands.last ?? "").withoutSecrets)
-    // Without --verify, a push believes a size.
-    mending = "fullbore push --check " + (downloads ? "--verify " : "") + Self.line(arguments)
+    // Without --verify, a push believes a size. It cannot read back what was sealed before.
+    let verify = downloads && push.seal.sealing == nil ? "--verify " : ""
+    mending = "fullbore push --check " + verify + Self.line(arguments)
     again = "fullbore check " + Self.line(arguments)
   }
 
   /// The operands, and the options that decide which files go where, as a shell takes them. Secrets are left out.
   private static func line(_ arguments: Arguments) -> String {
     var words: [String] = []
-    for option in PushOptions.declared where !unused.contains(option.name) && arguments.isGiven(option.name) {
+    for option in taken where !unused.contains(option.name) && arguments.isGiven(option.name) {
       if option.value == nil { words.append("--\(option.name)") }
       for value in arguments.all(option.name) {
         let isSecret = option.mayNameFile && value.bytes.first != UInt8(ascii: "@")
@@ -52,6 +59,9 @@ struct CheckOptions: Sendable {
   private static let plain = Set(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:@%,".utf8)
 
+  /// The option that reads files back, for advice.
+  var reading: String { push.seal.sealing != nil && identities.isEmpty ? "--download --identity FILE" : "--download" }
+
   /// The card, or what else the sources are, for messages: `format this card`.
   var formatting: String { isCard ? "format this card" : "delete these files" }
 
@@ -68,12 +78,16 @@ struct CheckOptions: Sendable {
     "parts-at-once", "bwlimit", "jobs", "spool-memory", "spool-dir", "journal",
   ]
 
+  /// The options of a push; each destination is checked by a command of its own.
+  private static let taken = PushOptions.declared.filter { $0.name != "also" }
+
   static let declared: [OptionDeclaration] =
     [
       .flag("download", "read every file back and compare all bytes, and not only digests"),
       .flag("again", "compare also what was compared before and has not changed since"),
+      IdentityFiles.declared,
     ]
-    + PushOptions.declared.map { option in
+    + taken.map { option in
       var option = option
       if option.name == "json" {
         option = .flag("json", "one JSON object a line: destination, checked, notice, error, summary")
@@ -93,6 +107,9 @@ struct CheckOptions: Sendable {
     S3 and Google Cloud Storage tell checksums of what they have stored; Nextcloud tells the checksum that the program
     which sent the file gave it. Where no digest is told only sizes are compared, which proves nothing: the exit status
     is 1 then, and --download reads the files back.
+    With --seal or the other options of the push that sealed them, sealed files are compared too: with the digest of the
+    ciphertext that the journal kept when it was sent, if the source is still the version that was sent. Where the
+    journal has none, or the server tells none, --download --identity FILE reads back and decrypts in memory.
     What was compared stays compared, until the file here or the file there changes (size, date, inode, ETag): an
     interrupted check goes on where it was. --again compares everything, and a Fullbore server reads every file for it.
     A file that an earlier push sent under another name, as with --on-conflict rename, is looked for under that name, as

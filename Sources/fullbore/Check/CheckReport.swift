@@ -182,6 +182,7 @@ extension CheckedFile.Result {
     switch self {
     case .same: "same"
     case .missing: "missing"
+    case .sealed: "sealed"
     case .different: "different"
     case .unreadable: "unreadable"
     case .notComparable: "not_comparable"
@@ -192,6 +193,7 @@ extension CheckedFile.Result {
     switch self {
     case .same: "same"
     case .missing: "missing at the destination"
+    case .sealed: "sealed at the destination"
     case .different: "different at the destination"
     case .unreadable: "not readable here"
     case .notComparable: "not comparable"
@@ -201,6 +203,7 @@ extension CheckedFile.Result {
   fileprivate var message: String? {
     switch self {
     case .same, .missing: nil
+    case .sealed(let path): path.description
     case .different(let message), .unreadable(let message), .notComparable(let message): message
     }
   }
@@ -210,7 +213,8 @@ extension CheckTotals {
   fileprivate var counts: [(String, Int)] {
     [
       ("files", files), ("same", byDigest + readBack), ("read_back", readBack), ("compared_before", knownBefore),
-      ("size_only", bySize), ("missing", missing), ("different", different), ("unreadable", unreadable),
+      ("size_only", bySize), ("missing", missing), ("sealed", sealed), ("different", different),
+      ("unreadable", unreadable),
       ("not_comparable", notComparable), ("extra", extra), ("unlisted_folders", unlisted), ("hidden", hidden),
       ("filtered", filtered), ("left_out", leftOut),
     ]

@@ -11,7 +11,11 @@ struct CheckTotals: Sendable, Hashable {
   var knownBefore = 0
   /// Files of which only the size is known to be the same.
   var bySize = 0
+  /// When the earliest of these comparisons was, in seconds since 1970.
+  var firstKnown: Int64?
   var (missing, different, unreadable, notComparable) = (0, 0, 0, 0)
+  /// Files that are missing, and of which a sealed one is there.
+  var sealed = 0
   /// Files that only the destination has.
   var extra = 0
   /// Folders of the destination whose files could not be listed.
@@ -26,11 +30,13 @@ struct CheckTotals: Sendable, Hashable {
     files += 1
     bytes = bytes.addingClamped(file.item.info.length ?? 0)
     if file.wasKnown { knownBefore += 1 }
+    if let noted = file.noted { firstKnown = min(firstKnown ?? noted, noted) }
     switch file.result {
     case .same(.bytes): readBack += 1
     case .same(.digest): byDigest += 1
     case .same: bySize += 1
     case .missing: missing += 1
+    case .sealed: sealed += 1
     case .different: different += 1
     case .unreadable: unreadable += 1
     case .notComparable: notComparable += 1
@@ -47,7 +53,7 @@ struct CheckTotals: Sendable, Hashable {
     if files == 0 { return "Do not \(options.formatting): nothing was compared." }
     if areAllProved {
       let rest = notCompared
-      return "\(all) at \(options.place) with the same content. "
+      return "\(all) at \(options.place) with the same content\(earlier). "
         + (rest.isEmpty
           ? "It is safe to \(options.formatting)."
           : "What was not compared is lost if you \(options.formatting): \(rest.joined(separator: ", ")).")
@@ -56,10 +62,18 @@ struct CheckTotals: Sendable, Hashable {
       let some =
         bySize == files ? "only their sizes were compared" : "of \(Quantity.grouped(bySize)) only the size was compared"
       return "\(all) at \(options.place), but \(some), which proves nothing. Do not \(options.formatting) yet: "
-        + "'\(options.again) --download' reads them back."
+        + "'\(options.again) \(options.reading)' reads them back."
     }
     return
       "Do not \(options.formatting): of \(Quantity.plural(files, "file")), \(problems.joined(separator: ", ")). \(remedy(options))"
+  }
+
+  /// The comparisons of earlier runs, in words; empty: there are none.
+  private var earlier: String {
+    guard knownBefore > 0 else { return "" }
+    let some = knownBefore == files ? "compared" : "\(Quantity.grouped(knownBefore)) of them compared"
+    let time = firstKnown.map { " since \(LocalTime.text($0, "%Y-%m-%d %H:%M"))" } ?? " before"
+    return ", \(some)\(time) (--again compares all)"
   }
 
   /// The files that formatting a card also deletes, in words.
@@ -77,13 +91,17 @@ struct CheckTotals: Sendable, Hashable {
 
   private var problems: [String] {
     let counts = [
-      (missing, "missing there"), (different, "different there"), (unreadable, "not readable here"),
+      (missing, "missing there"), (sealed, "sealed there"), (different, "different there"),
+      (unreadable, "not readable here"),
       (notComparable, "not comparable"), (bySize, "compared by size only"),
     ]
     return counts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
   }
 
   private func remedy(_ options: CheckOptions) -> String {
+    if sealed > 0 {
+      return "To compare what is sealed, give the options that the push had: '\(options.again) --seal RECIPIENT'."
+    }
     if missing > 0 {
       let also = different > 0 ? "; with --on-conflict rename also what is different, under a new name" : ""
       return "'\(options.mending)' sends what is missing\(also)."
@@ -91,7 +109,10 @@ struct CheckTotals: Sendable, Hashable {
     if different > 0 {
       return "'\(options.mending) --on-conflict rename' sends what is different under a new name."
     }
-    if bySize > 0 { return "'\(options.again) --download' reads back what was compared by size only." }
+    if bySize > 0 { return "'\(options.again) \(options.reading)' reads back what was compared by size only." }
+    if unreadable > 0 {
+      return "Run '\(options.again)' again once what is named above can be read, or is meant to be gone."
+    }
     return "The lines above say why."
   }
 }

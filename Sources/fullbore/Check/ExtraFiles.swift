@@ -31,6 +31,7 @@ final class ExtraFiles: Sendable {
       var folder = folders[path.parent] ?? Folder()
       switch file.result {
       case .missing: break
+      case .sealed(let sealed): _ = names.take(sealed, for: sealed); if !isHidden { folder.present += 1 }
       case .notComparable: folder.isUnsure = true
       case .same, .different, .unreadable: if !isHidden { folder.present += 1 }
       }

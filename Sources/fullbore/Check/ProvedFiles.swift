@@ -20,16 +20,26 @@ final class ProvedFiles: Sendable {
   /// A table has 20 bits of a version's hash: two of them make it safe to remove a file by it.
   private let tables = [ClaimedNames(), ClaimedNames()]
 
-  /// Returns whether the file is proved: its bytes were compared, or a digest of them.
-  func note(_ file: CheckedFile) -> Bool {
-    guard case .same(let evidence) = file.result, evidence == .digest || evidence == .bytes,
+  /// Returns whether the file is proved: its bytes were compared, or a digest that the destination has computed.
+  func note(_ file: CheckedFile, believesDigests: Bool) -> Bool {
+    guard case .same(let evidence) = file.result, evidence == .bytes || evidence == .digest && believesDigests,
       let validator = file.item.info.validator
     else { return false }
     found.add(1, ordering: .relaxed)
-    for (number, table) in tables.enumerated() {
-      table.give(Self.key(file.item.identity, number), to: Self.version(validator, number))
-    }
+    renew(file.item.identity, validator)
     return true
+  }
+
+  /// Whether this version of the file is proved.
+  func has(_ path: BytePath, _ version: Validator) -> Bool {
+    tables.indices.allSatisfy { tables[$0].isTaken(Self.key(path, $0), by: Self.version(version, $0)) }
+  }
+
+  /// A proved file has another version now, with the same content.
+  func renew(_ path: BytePath, _ version: Validator) {
+    for (number, table) in tables.enumerated() {
+      table.give(Self.key(path, number), to: Self.version(version, number))
+    }
   }
 
   /// Removes a file and the other files of its photo, if all of them are still the versions that were proved. `names`: of
@@ -79,9 +89,10 @@ final class ProvedFiles: Sendable {
     let path = folder.appending(name)
     // No version is empty.
     if tables[0].isFree(Self.key(path, 0), for: "") { return .unproved }
-    let now = FileStamp(status, at: path).validator
-    let isSame = tables.indices.allSatisfy { tables[$0].isTaken(Self.key(path, $0), by: Self.version(now, $0)) }
-    return isSame ? nil : .stays("\(name) has changed since it was proved")
+    if !has(path, FileStamp(status, at: path).validator) { return .stays("\(name) has changed since it was proved") }
+    // What a program writes after the file is removed would be lost.
+    if case .some = Writers(of: path) { return .stays("a program has \(name) open for writing") }
+    return nil
   }
 
   // The hashes in the two tables are of different bytes, and so independent of each other.

@@ -21,18 +21,21 @@ struct SourceRemoval: Sendable {
   func run() async throws(UploadError) -> Bool {
     let kept = Atomic(0)
     // A file that an earlier check has compared may have changed at the destination without another date.
-    let check = ContentCheck(run.uploader, run.journal, downloads: options.verifies, isAnew: true)
+    // The keys of sealed files are forgotten, so that only their digests can be compared.
+    let downloads = options.verifies && options.seal.sealing == nil
+    let check = ContentCheck(run.uploader, run.journal, downloads: downloads, isAnew: true)
     // The push has reported what it could not read.
     var quiet = run
     (quiet.report, quiet.counters) = (SilentReport(), PushCounters())
     let opener = try SourceOpener(options.connection, jobs: options.pace.jobs, quiet.report, quiet.counters, nil)
     let feed = PushFeed(quiet, .byName, edits: options.edits, overwrites: false, omitsMetadata: true, names: nil)
     try await CheckPass(check: check).run(PushWalk(options, quiet.report, quiet.counters), opener, feed) { file in
-      if proved.note(file) { return folders.note(file) }
+      let believes = !run.destination.traits.repeatsDigests
+      if proved.note(file, believesDigests: believes) { return folders.note(file) }
       kept.add(1, ordering: .relaxed)
       report.failed(file.item.identity, "stays here: \(file.reasonToStay)")
     }
-    try await folders.check(run, check)
+    try await folders.check(check, proved)
     let removed = try await removeProved(kept)
     let stay = kept.load(ordering: .relaxed)
     report.notice(
@@ -84,8 +87,13 @@ struct SourceRemoval: Sendable {
 extension CheckedFile {
   fileprivate var reasonToStay: String {
     switch result {
+    case .same(.digest):
+      "the checksum that the destination tells may be what it was told with the file; --verify reads it back"
+    case .same where item.isSealed:
+      "its size is the same at the destination, and nothing tells there whether its sealed bytes are"
     case .same: "its size is the same at the destination, which proves nothing; --verify reads it back"
     case .missing: "it is not at the destination"
+    case .sealed(let path): "it is not at the destination, where \(path) is"
     case .different(let message): "it is different there: \(message)"
     case .unreadable(let message), .notComparable(let message): message
     }

@@ -1,6 +1,8 @@
 import BlobClient
+import BlobHTTP
 import BlobUpload
 import Blobs
+import Platform
 
 struct CheckCommand: Command {
   static let declaration = CommandDeclaration(
@@ -71,7 +73,9 @@ struct CheckCommand: Command {
       outage.answered()
       let run = try await PushRun(push, reached, transport, journal, report, counters, outage)
       report.began(at: run.destination.endpoint.description, speaking: run.destination.uploadProtocol.name)
-      let check = ContentCheck(run.uploader, journal, downloads: options.downloads, isAnew: options.isAnew)
+      let check = ContentCheck(
+        run.uploader, journal, downloads: options.downloads, isAnew: options.isAnew,
+        identities: options.identities)
       let opener = try SourceOpener(push.connection, jobs: push.pace.jobs, report, counters, outage.sources)
       let feed = PushFeed(run, .byName, edits: push.edits, overwrites: false, omitsMetadata: true, names: nil)
       do throws(UploadError) {
@@ -82,6 +86,11 @@ struct CheckCommand: Command {
           report.checked(file)
         }
         try await extra.tell(check, report)
+        if run.destination.endpoint.isOnThisComputer {
+          report.notice(
+            "\(options.place) is on this computer, and a check cannot tell whether it shows these very files: make sure "
+              + "that its folder is another one before you delete any")
+        }
       } catch {
         throw await told(error, journal)
       }
@@ -91,5 +100,14 @@ struct CheckCommand: Command {
       report.tell(error)
       return error
     }
+  }
+}
+
+extension HTTPURL {
+  /// Whether the host is an address of this computer. Other names than `localhost` are not resolved.
+  fileprivate var isOnThisComputer: Bool {
+    if isLoopback { return true }
+    guard let address = IPAddress(host) else { return false }
+    return LocalAddress.all().contains { IPAddress($0.text) == address }
   }
 }

@@ -28,9 +28,6 @@ struct PushCommand: Command {
         "--delete-after-verify and --also: run the push with --also first, then with --delete-after-verify for the "
           + "destination that must have everything")
     }
-    if removes, options.all.contains(where: { $0.seal.sealing != nil }) {
-      throw UsageError("--delete-after-verify: a sealed file has other bytes than its source, so it cannot be proved")
-    }
     if removes, options.edits != nil {
       throw UsageError("--delete-after-verify and --edits: a version that is not sent as it is would be lost")
     }

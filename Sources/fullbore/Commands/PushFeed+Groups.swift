@@ -93,7 +93,7 @@ extension UploadItem {
   }
 
   /// The bytes that follow the file's own name at the destination.
-  private var ending: [UInt8] { isSealed ? Sealing.ending.bytes : [] }
+  private var ending: [UInt8] { isSealed && Sealing.isName(target.path.bytes) ? Sealing.ending.bytes : [] }
 
   /// Another file of the same folder, as it would be called at the destination. nil: the layout makes other names.
   fileprivate func sibling(_ name: BytePath, _ destination: UploadDestination) -> UploadItem? {

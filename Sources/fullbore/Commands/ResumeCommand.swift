@@ -15,6 +15,7 @@ struct ResumeCommand: Command {
       journal does not keep that.
       A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
       has to be run again.
+      Nothing is deleted here: a push with --delete-after-verify is run again for that.
       A file whose name is taken gets another name where the push had --on-conflict rename.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
       what is not given here is as if it had not been given there.

@@ -150,6 +150,9 @@ struct Arguments: Sendable {
   /// The option in a message: `--jobs`, or `FILE:LINE:COLUMN: jobs`.
   private func title(_ name: String) -> String { positions[name].map { "\($0): \(name)" } ?? "--\(name)" }
 
+  /// Whether the command has an option of this name.
+  func declares(_ name: String) -> Bool { declaration.options.contains { $0.name == name } }
+
   /// Commands of places may be used by every command, and are declared only by the one that writes them.
   private func declared(_ name: String) -> String {
     let known = declaration.options + SecretCommand.declared

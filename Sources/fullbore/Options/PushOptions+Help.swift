@@ -53,7 +53,8 @@ extension PushOptions {
     belong to the destination: with others a file is sent there too. A bearer token, which is renewed, does not.
     --delete-after-verify compares all files once more when the push is through, as 'fullbore check' does, and deletes
     here each one whose content was proved: by a digest that the destination tells, or with --verify by reading back.
-    A size proves nothing: such a file stays, and is named. The files of a photo are deleted together or not at all; a
+    A size proves nothing, and neither does a checksum that was told with the file, as Nextcloud's: such a file stays, and
+    is named. The files of a photo are deleted together or not at all; a
     file that has changed meanwhile stays, and so do folders, hidden files and all that was not sent. The exit status
     is 1 if a file stays. 'fullbore resume' deletes nothing.
     A file with credentials (--token-file, --netrc, --header @FILE) is read again where the server answers 401. With other

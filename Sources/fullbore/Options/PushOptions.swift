@@ -57,6 +57,7 @@ struct PushOptions: Sendable {
   init(_ arguments: Arguments) throws(UsageError) {
     let arguments = try arguments.withPlace()
     self = try PushOptions(to: arguments)
+    if !arguments.declares("also") { return }
     also = try arguments.all("also").map { given throws(UsageError) in
       do throws(UsageError) {
         return try PushOptions(to: arguments.further(given), beside: arguments)

@@ -46,17 +46,20 @@ struct SealOptions: Sendable, Hashable {
   }
 
   private static func passphrase(in file: BytePath, _ option: String) throws(UsageError) -> SealRecipient {
-    let text = try passphraseText(in: file, option)
-    do { return try .passphrase(text) } catch {
+    let lines = try SecretFile.text(of: file, for: option).split(
+      omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    do { return try .passphrase(String(lines.first ?? "")) } catch {
       throw UsageError("\(option): \(shown(file)): \(error.message)")
     }
   }
 
-  /// The first line of a file.
-  static func passphraseText(in file: BytePath, _ option: String) throws(UsageError) -> String {
-    let lines = try SecretFile.text(of: file, for: option).split(
-      omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    return String(lines.first ?? "")
+  /// The passphrase opens what it has sealed; empty: there is none.
+  var passphraseIdentities: [SealIdentity] { sealing?.recipients.compactMap(\.passphraseIdentity) ?? [] }
+
+  /// The identity of the passphrase that is given; nil: none is.
+  static func passphraseIdentity(_ arguments: Arguments) throws(UsageError) -> SealIdentity? {
+    guard let file = arguments.value("seal-passphrase-file") else { return nil }
+    return try passphrase(in: file, "--seal-passphrase-file").passphraseIdentity
   }
 
   /// The recipients as the journal keeps them: public keys, and where a passphrase is found.
@@ -84,7 +87,7 @@ struct SealOptions: Sendable, Hashable {
   /// A sealed file's name ends in .age, and the name in a URL with a query, such as a signature, cannot be changed.
   func check(_ destination: Destination) throws(UsageError) {
     guard sealing != nil, !destination.isFolder, destination.endpoint.query != nil,
-      !destination.endpoint.lastComponent.suffix(Sealing.ending.bytes.count).elementsEqual(Sealing.ending.bytes)
+      !Sealing.isName(destination.endpoint.lastComponent)
     else { return }
     throw UsageError(
       "--seal: the name of a sealed file ends in .age, and that in the destination, which has a query, does not")
@@ -109,7 +112,7 @@ extension Sealing {
   /// The name of a sealed file at the destination ends in `.age`. One that ends so already is kept if the user has chosen it
   /// for the file.
   static func name(_ arrival: BytePath, isChosen: Bool) -> BytePath {
-    if isChosen, arrival.bytes.suffix(ending.bytes.count).elementsEqual(ending.bytes) { return arrival }
+    if isChosen, isName(arrival.bytes) { return arrival }
     return BytePath(arrival.bytes + ending.bytes)
   }
 }

@@ -52,37 +52,17 @@ struct UnsealOptions: Sendable {
       throw UsageError("'\(shown(target.withoutSecrets))': files are unsealed into a folder of this machine")
     }
     destination = target
-    identities = try Self.identities(arguments)
+    let passphrase = try SealOptions.passphraseIdentity(arguments)
+    identities = try IdentityFiles.identities(arguments) + (passphrase.map { [$0] } ?? [])
+    if identities.isEmpty {
+      throw UsageError("--identity FILE, the private key, is wanted; or --seal-passphrase-file FILE")
+    }
     overwrites = arguments.flag("overwrite")
     copiesUnsealed = arguments.flag("copy-unsealed")
     jobs = try arguments.count("jobs", 1...64) ?? 8
     output = try OutputOptions(arguments)
     notices = arguments.notices
     if case .local(let path) = source { try Self.check(path, destination) }
-  }
-
-  private static func identities(_ arguments: Arguments) throws(UsageError) -> [SealIdentity] {
-    var found: [SealIdentity] = []
-    for file in arguments.all("identity") {
-      let text = try SecretFile.text(of: file, for: "--identity")
-      let keys =
-        text.hasPrefix("-----BEGIN")
-        ? [text] : text.split(whereSeparator: \.isNewline).map(\.trimmed).filter { !$0.isEmpty && !$0.hasPrefix("#") }
-      if keys.isEmpty { throw UsageError("--identity: \(shown(file)): no private key is in it") }
-      for key in keys {
-        // The message does not repeat the key.
-        do { found.append(try SealIdentity(key)) } catch {
-          throw UsageError("--identity: \(shown(file)): \(error.message)")
-        }
-      }
-    }
-    if let file = arguments.value("seal-passphrase-file") {
-      found.append(.passphrase(try SealOptions.passphraseText(in: file, "--seal-passphrase-file")))
-    }
-    if found.isEmpty {
-      throw UsageError("--identity FILE, the private key, is wanted; or --seal-passphrase-file FILE")
-    }
-    return found
   }
 
   /// Restored files would be found as sources.
@@ -98,9 +78,7 @@ struct UnsealOptions: Sendable {
 
   static let declared: [OptionDeclaration] =
     [
-      .value(
-        "identity", "FILE", short: "i", isRepeatable: true,
-        "private keys of age, one a line, or an SSH key of the kind Ed25519; repeatable"),
+      IdentityFiles.declared,
       .value("seal-passphrase-file", "FILE", "the passphrase of the files, in the first line of a file"),
       .flag("overwrite", "replace files of the folder that have other bytes"),
       .flag("copy-unsealed", "copy files that are not sealed as they are; otherwise they are named and left"),

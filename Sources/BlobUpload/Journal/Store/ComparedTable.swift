@@ -15,13 +15,13 @@ struct ComparedTable {
 
   func version(_ intent: JournalIntent) throws(SQLiteError) -> ComparedVersion? {
     let select = try database.statement(
-      "SELECT version, instance, remote, read_back FROM compared WHERE target = ?1 AND source = ?2")
+      "SELECT version, instance, remote, read_back, noted FROM compared WHERE target = ?1 AND source = ?2")
     try select.bind(1, intent.key)
     try select.bind(2, intent.source.bytes)
     return try select.first { row in
       ComparedVersion(
         source: Validator(version: row.text(0) ?? "", instance: row.text(1) ?? ""), remote: row.text(2) ?? "",
-        isReadBack: row.int(3) != 0)
+        isReadBack: row.int(3) != 0, noted: row.int(4))
     }
   }
 

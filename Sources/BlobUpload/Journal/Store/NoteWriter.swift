@@ -20,7 +20,7 @@ final class NoteWriter {
     // Notes of this kind, the end of an upload that was sent in one request, are by far the most frequent.
     var ended: [Int64] = []
     for note in notes {
-      if case .done(let location, _, keepsChecksums: false, replaces: true) = note.event,
+      if case .done(let location, _, keepsChecksums: false, replaces: true, sealed: nil) = note.event,
         let known = uploads.fresh[note.id], location == known.target
       {
         ended.append(note.id)
@@ -53,7 +53,8 @@ final class NoteWriter {
           try apply(
             JournalNote(
               id: id,
-              event: .done(location: uploads.fresh[id]?.target, length: nil, keepsChecksums: false, replaces: true)),
+              event: .done(
+                location: uploads.fresh[id]?.target, length: nil, keepsChecksums: false, replaces: true, sealed: nil)),
             me, now)
         }
       }
@@ -79,9 +80,10 @@ final class NoteWriter {
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
     if let known = uploads.fresh.removeValue(forKey: note.id),
-      case .done(let location, _, keepsChecksums: false, let replaces) = note.event,
+      case .done(let location, _, keepsChecksums: false, let replaces, let sealed) = note.event,
       try end(note.id, known.bytes, location, me, now)
     {
+      if let sealed { try uploads.contents.keep(sealed, of: note.id) }
       uploads.count(known.destination, known.bytes)
       if replaces { try replaced.forgetReplaced(by: note.id, through: note.id) }
       try rows.giveUpOthers(of: note.id)
@@ -91,7 +93,7 @@ final class NoteWriter {
       row.owner == me || row.isFree && note.needsNoClaim(isDone: row.isDone || row.isSuperseded)
     else { return }
     switch note.event {
-    case .done(let location, let length, let keepsChecksums, let replaces):
+    case .done(let location, let length, let keepsChecksums, let replaces, let sealed):
       if !row.hasLength, let length { row.bytes = length }
       if keepsChecksums { try uploads.sent.keepSent(note.id, me, hasSucceeded: true) }
       // '' means "the same as the target" and saves space.
@@ -106,6 +108,7 @@ final class NoteWriter {
       try run(done, note.id, now)
       uploads.count(row.destination, row.bytes)
       if !keepsChecksums, row.hasSession { try uploads.removeTraces(note.id) }
+      if let sealed { try uploads.contents.keep(sealed, of: note.id) }
       if replaces { try replaced.forgetReplaced(by: note.id, through: note.id) }
       try rows.giveUpOthers(of: note.id)
     case .opened(let session):

@@ -9,6 +9,7 @@ final class UploadTable {
   let owners: OwnerTable
   let destinations: DestinationTable
   let sent: SentTable
+  let contents: SealedTable
   /// Entries that were created here and have no notes yet: their rows need not be read.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
   /// Changes of the current transaction to the totals in `finished`, by destination.
@@ -16,6 +17,7 @@ final class UploadTable {
 
   init(_ database: Database, _ owners: OwnerTable, _ destinations: DestinationTable, _ sent: SentTable) {
     (self.database, self.owners, self.destinations, self.sent) = (database, owners, destinations, sent)
+    contents = SealedTable(database: database)
   }
 
   /// Transactions cannot be nested.
@@ -74,10 +76,11 @@ final class UploadTable {
     try database.run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
   }
 
-  /// Removes receipts and records of sent bytes.
+  /// Removes receipts, records of sent bytes, and what is known of a ciphertext.
   func removeTraces(_ id: Int64) throws(SQLiteError) {
     try database.run("DELETE FROM receipt WHERE upload = ?1", with: id)
     try database.run("DELETE FROM sent WHERE upload = ?1", with: id)
+    try database.run("DELETE FROM sealed WHERE upload = ?1", with: id)
     sent.log.drop(id)
   }
 

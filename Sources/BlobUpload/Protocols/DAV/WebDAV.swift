@@ -18,7 +18,7 @@ public struct WebDAV: UploadProtocol {
   /// Creates the protocol. For a file over `wholeUpTo` bytes, the name is queried before any byte is sent.
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
-  public var traits: UploadTraits { UploadTraits(leavesTemporaryFiles: true, queries: .dropped) }
+  public var traits: UploadTraits { UploadTraits(leavesTemporaryFiles: true, queries: .dropped, repeatsDigests: true) }
 
   /// OPTIONS. Only a demand for credentials, or a failure, is an error: nginx supports all requests we send except
   /// OPTIONS.

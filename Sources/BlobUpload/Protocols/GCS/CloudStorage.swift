@@ -21,7 +21,8 @@ public struct CloudStorage: UploadProtocol {
   public init(wholeUpTo: Int64 = 4 << 20) { self.wholeUpTo = wholeUpTo }
 
   public var traits: UploadTraits {
-    UploadTraits(resumesCreations: true, carriesMetadata: true, needsBodyLengths: true, namesBuckets: true)
+    UploadTraits(
+      resumesCreations: true, carriesMetadata: true, needsBodyLengths: true, namesBuckets: true, provesVersions: true)
   }
 
   var limits: PartLimits { PartLimits(smallest: Self.unit, firstPart: wholeUpTo, total: 5 << 40) }
