@@ -2,14 +2,16 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-/// Decides by its credentials whether a request is processed.
+/// Decides by the host that it names and by its credentials whether a request is processed.
 struct Access: Sendable {
+  let hosts: HostRule
   private let token: String?
   private let hasPage: Bool
   /// nil: no tickets are needed.
   private let tickets: TicketKey?
 
-  init(_ options: ServerOptions) {
+  init(_ options: ServerOptions, _ hosts: HostRule) {
+    self.hosts = hosts
     token = options.token
     hasPage = options.page != nil
     tickets = token.map { TicketKey($0, options.folder) }

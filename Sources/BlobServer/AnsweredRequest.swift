@@ -28,6 +28,8 @@ struct RequestNotes {
   private let address: String?
   /// Bytes of the body.
   var received: Int64 = 0
+  /// An interim response was sent to find out whether the client is still connected.
+  var hasProbed = false
   /// Set when there is a response.
   private var answer: (status: Int, bodyStart: Int64)?
 

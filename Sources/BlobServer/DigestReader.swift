@@ -19,7 +19,7 @@ final class DigestReader: Sendable {
   }
 
   private let store: any UploadStore
-  private let known: KnownDigests
+  let known = KnownDigests()
   private let waiting = Mutex<[Question: [Client]]>([:])
   /// Separate from the threads that publish files, so that uploads do not wait for a reading.
   private let shortReaders = Workers(threads: 2)
@@ -27,10 +27,7 @@ final class DigestReader: Sendable {
   private let longReaders = Workers(threads: 2)
   private static let longestShort: Int64 = 256 << 20
 
-  init(_ store: any UploadStore, _ known: KnownDigests) {
-    self.store = store
-    self.known = known
-  }
+  init(_ store: any UploadStore) { self.store = store }
 
   /// Ends the threads, once all clients have their answers.
   func finish() {

@@ -28,10 +28,10 @@ enum Metrics {
     text.add("responses_total", .counter, "Responses by the class of their status.", answers)
     text.add("connections", .gauge, "Open connections.", counters.connections)
     text.add("requests_in_progress", .gauge, "Requests that were not answered yet.", requests)
-    if let free = service.health.free {
+    if let free = service.upkeep.health.free {
       text.add("free_bytes", .gauge, "Bytes that can still be stored, by disk and quota.", [("", free)])
     }
-    let usable: Int64 = service.health.problem == nil ? 1 : 0
+    let usable: Int64 = service.upkeep.health.problem == nil ? 1 : 0
     text.add("folder_usable", .gauge, "Whether files can be received (1), as /healthz says.", [("", usable)])
     text.add("request_duration_seconds", "Time from a request's head to the end of its response.", counters.durations)
     return text.text

@@ -14,7 +14,7 @@ enum Router {
   /// The plan for any request but one for the server's health.
   static func regular(_ request: Request, _ target: RequestTarget, _ service: Service) -> Plan {
     do throws(ServerError) {
-      try service.hosts.check(request.headers, authority: target.authority, isHTTP11: request.isHTTP11)
+      try service.access.hosts.check(request.headers, authority: target.authority, isHTTP11: request.isHTTP11)
       let method = method(of: request)
       if method == "OPTIONS" { return .reply(OptionsRoutes.reply(request.headers, service)) }
       if let plan = SharePages.open(request.headers, method, target, service) { return plan }

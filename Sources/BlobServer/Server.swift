@@ -129,7 +129,7 @@ public final class Server: Sendable {
   }
 
   /// The number of connections, including those about to be served.
-  var connectionCount: Int { loops.prefix(Self.threads).reduce(0) { $0 + $1.connectionCount.load(ordering: .relaxed) } }
+  var connectionCount: Int { loops.prefix(Self.threads).reduce(0) { $0 + $1.connectionCount } }
 
   private static let threads = 2
 }

@@ -116,3 +116,18 @@ final class Workers: Sendable {
     running.wait { $0 == 0 ? () : nil }
   }
 }
+
+extension Workers {
+  /// Runs `work`, which decides about a request, while the connection is suspended.
+  func plan(_ work: @escaping @Sendable () throws(ServerError) -> Plan) -> Plan {
+    .later { decided in
+      self.submit {
+        do throws(ServerError) {
+          decided(try work())
+        } catch {
+          decided(.refuse(error))
+        }
+      }
+    }
+  }
+}

@@ -37,7 +37,7 @@ public final class BlobInputStream: InputStream, StreamDelegate {
   init(_ core: StreamCore) {
     self.core = core
     super.init(data: Data())
-    core.stream = self
+    core.receivers.stream = self
   }
 
   deinit {
@@ -52,8 +52,8 @@ public final class BlobInputStream: InputStream, StreamDelegate {
   /// `streamStatus` stays `.open` after an error and no client is called; `read` and `streamError` still report the
   /// error. The delegate receives all events in either case.
   public var reportsErrorsToURLLoading: Bool {
-    get { core.locked { core.reportsErrors } }
-    set { core.locked { core.reportsErrors = newValue } }
+    get { core.locked { core.receivers.reportsErrors } }
+    set { core.locked { core.receivers.reportsErrors = newValue } }
   }
 
   // MARK: Reading
@@ -96,7 +96,7 @@ public final class BlobInputStream: InputStream, StreamDelegate {
 
   /// `.fileCurrentOffsetKey` is the offset of the byte that `read` returns next. Other keys are the source's.
   public override func property(forKey key: Stream.PropertyKey) -> StreamPropertyValue? {
-    if key == .fileCurrentOffsetKey { return NSNumber(value: core.locked { core.offset }) }
+    if key == .fileCurrentOffsetKey { return NSNumber(value: core.locked { core.position.offset }) }
     return (core.source as? any ConfigurableSource)?.property(forKey: key) as StreamPropertyValue?
   }
 
@@ -116,7 +116,7 @@ public final class BlobInputStream: InputStream, StreamDelegate {
   /// that are pending in a run loop. To receive all events, set the delegate before scheduling or opening the stream.
   public override var delegate: (any StreamDelegate)? {
     get {
-      let delegate: (any StreamDelegate)? = core.locked { core.delegate }
+      let delegate: (any StreamDelegate)? = core.locked { core.receivers.delegate }
       return delegate ?? self
     }
     set { core.setDelegate(newValue === self ? nil : newValue) }

@@ -1,13 +1,6 @@
 import Foundation
 
 extension StreamCore {
-  /// Marks an event as pending, unless it already is. Call with the lock.
-  func tell(_ event: Stream.Event) {
-    if pending.contains(event) { return }
-    pending.insert(event)
-    mustRing = true
-  }
-
   /// Delivers one event on the thread of a run loop. The next event is delivered in another iteration of the loop,
   /// because the receiver of this event may close the stream or remove it from the loop.
   func deliver() {
@@ -18,21 +11,14 @@ extension StreamCore {
     // A stream that is its own delegate does not receive events.
     if let delegate, delegate !== stream { delegate.hear(event, of: stream) }
     client?.hear(event, of: stream)
-    let hasMore = locked {
-      teller.end()
-      return !pending.isEmpty
-    }
-    if hasMore { bell.ring() }
+    if locked({ pending.endDelivery() }) { bell.ring() }
   }
 
   private func next() -> (Stream.Event, BlobInputStream, (any StreamDelegate)?, HeldClient?)? {
     locked {
-      // Events are delivered in the order in which they occur.
-      let order: [Stream.Event] = [.openCompleted, .hasBytesAvailable, .errorOccurred, .endEncountered]
-      guard let event = order.first(where: pending.contains), let stream, bell.isHere, teller.begin()
+      guard !pending.isEmpty, let stream = receivers.stream, bell.isHere, let event = pending.beginDelivery()
       else { return nil }
-      pending.remove(event)
-      return (event, stream, delegate, reportsErrors ? client : nil)
+      return (event, stream, receivers.delegate, receivers.clientToCall)
     }
   }
 
@@ -40,8 +26,8 @@ extension StreamCore {
   /// yet are kept: they wait for a run loop.
   func setDelegate(_ delegate: (any StreamDelegate)?) {
     locked {
-      self.delegate = delegate
-      if delegate != nil && bell.isHung { pending = [] }
+      receivers.delegate = delegate
+      if delegate != nil && bell.isHung { pending.dropAll() }
     }
   }
 
@@ -49,12 +35,7 @@ extension StreamCore {
   func setClient(_ client: StreamClient?) -> Bool {
     if let version = client?.context?.version, version != 0 { return false }
     let held = HeldClient(client)
-    var before: HeldClient?
-    locked {
-      before = self.client
-      self.client = held
-    }
-    _ = before
+    _ = locked { receivers.replaceClient(held) }
     return true
   }
 

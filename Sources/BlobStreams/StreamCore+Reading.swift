@@ -9,7 +9,7 @@ extension StreamCore {
     if case .synchronous = manner { awaitTurn() }
     guard phase == .new else { return unlock() }
     phase = .opening
-    if start == nil { start = offset }
+    position.begin()
     isBusy = true
     unlock()
     switch manner {
@@ -33,14 +33,13 @@ extension StreamCore {
       return 0
     case .opening, .open: break
     }
-    if !isBusy, !lent.isEmpty {
-      let count = reader!.take(into: buffer)
-      took(count)
+    if !isBusy, let count = position.take(into: buffer) {
+      settle()
       unlock()
       return count
     }
     if isAsynchronous {
-      cameEarly = true
+      position.cameEarly = true
       unlock()
       return -1
     }
@@ -51,7 +50,7 @@ extension StreamCore {
   func readNothing(_ count: Int) -> Int { locked { count == 0 && (isOpen || phase == .atEnd) ? 0 : -1 } }
 
   /// The buffered bytes; nil if there are none.
-  func lend() -> UnsafeRawBufferPointer? { locked { isBusy || !isOpen || lent.isEmpty ? nil : lent } }
+  func lend() -> UnsafeRawBufferPointer? { locked { isBusy || !isOpen || position.lent.isEmpty ? nil : position.lent } }
 
   /// Sets the offset at which `read` continues. Returns false and changes nothing after an error or `close`. If the
   /// offset is past the end, `read` reports that.
@@ -59,17 +58,12 @@ extension StreamCore {
     locked {
       switch phase {
       case .failed, .closed: return false
-      case .new:
-        offset = target
-        start = nil
-      case .opening:
-        offset = target
-        mustSeek = true
+      case .new: position = ReadPosition(offset: target)
+      case .opening: position.seek(to: target)
       case .open, .atEnd:
         phase = .open
-        pending.remove(.endEncountered)
-        offset = target
-        mustSeek = true
+        pending.drop(.endEncountered)
+        position.seek(to: target)
         if !isBusy { settle() }
       }
       return true
@@ -84,7 +78,7 @@ extension StreamCore {
   }
 
   private func openReader() {
-    let offset = locked { self.offset }
+    let offset = locked { position.offset }
     do throws(BlobError) {
       let reader = try makeReader(at: offset)
       endTurn {
@@ -98,20 +92,21 @@ extension StreamCore {
 
   /// Called with the lock; returns without it.
   private func readSource(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    let reader = reader!
-    let from = offset
-    let seeks = mustSeek
-    mustSeek = false
+    let reader = position.reader!
+    let target = position.takeSeek()
     isBusy = true
     unlock()
     var count = -1
     do throws(BlobError) {
-      if seeks { try reader.seek(to: from) }
+      if let target { try reader.seek(to: target) }
       let read = try reader.read(into: buffer)
       endTurn {
         count = read
         // Another thread may have set a new offset meanwhile.
-        if mustSeek { settle() } else if read == 0 { end() } else { took(read) }
+        if position.mustSeek { return settle() }
+        if read == 0 { return end() }
+        position.took(read)
+        settle()
       }
     } catch {
       endTurn { fail(error) }
@@ -138,7 +133,7 @@ extension StreamCore {
           try reader.seek(to: offset)
         case .fill(let reader):
           try reader.fill()
-          locked { if reader.lent.isEmpty && !mustSeek && isOpen { end() } }
+          locked { if reader.lent.isEmpty && !position.mustSeek && isOpen { end() } }
         }
       } catch {
         return endTurn { fail(error) }
@@ -151,22 +146,22 @@ extension StreamCore {
     var step: Step?
     endTurn {
       step = isOpen ? planned() : nil
-      if step != nil { (isBusy, mustSeek) = (true, false) }
+      if step != nil { isBusy = true }
     }
     return step
   }
 
   private func planned() -> Step? {
-    guard let reader else { return .open(at: offset) }
-    if mustSeek && reader.move(to: offset) { mustSeek = false }
-    if offset == length {
+    position.seekInBuffer()
+    guard let reader = position.reader else { return .open(at: position.takeSeek() ?? position.offset) }
+    if position.isAtEnd {
       end()
-    } else if mustSeek {
-      return .seek(reader, to: offset)
+    } else if let target = position.takeSeek() {
+      return .seek(reader, to: target)
     } else if reader.lent.isEmpty {
       return .fill(reader)
     } else {
-      tell(.hasBytesAvailable)
+      pending.add(.hasBytesAvailable)
     }
     return nil
   }
@@ -179,13 +174,13 @@ extension StreamCore {
   /// Gives up the turn and runs `body` with the lock, unless the stream was closed meanwhile. A reader that is no
   /// longer needed is released here, on the thread that used it.
   private func endTurn(_ body: () -> Void) {
-    var unwanted: BufferedReader?
     lock.lock()
     isBusy = false
     lock.broadcast()
     if phase != .closed { body() }
-    if phase == .closed || phase == .failed { swap(&unwanted, &reader) }
+    let unwanted = phase == .closed || phase == .failed ? position.reader.take() : nil
     unlock()
+    withExtendedLifetime(unwanted) {}
   }
 
   // MARK: With the lock
@@ -193,29 +188,21 @@ extension StreamCore {
   private var isOpen: Bool { phase == .opening || phase == .open }
 
   private func opened(_ reader: BufferedReader, at place: Int64) {
-    self.reader = reader
+    position.opened(reader, at: place)
     if phase == .closed { return }
-    // The reader's length counts from the offset where it was opened.
-    length = reader.info.length.map { place + $0 }
     phase = .open
-    tell(.openCompleted)
+    pending.add(.openCompleted)
   }
 
-  private func took(_ count: Int) {
-    offset += Int64(count)
-    cameEarly = false
-    settle()
-  }
-
-  /// Sends the event for the current `offset`: bytes available or the end; otherwise starts to fetch bytes.
+  /// Sends the event for the current position: bytes available or the end; otherwise starts to fetch bytes.
   private func settle() {
-    if mustSeek && reader!.move(to: offset) { mustSeek = false }
-    if offset == length {
+    position.seekInBuffer()
+    if position.isAtEnd {
       end()
-    } else if !isAsynchronous || !lent.isEmpty {
-      tell(.hasBytesAvailable)
+    } else if !isAsynchronous || !position.lent.isEmpty {
+      pending.add(.hasBytesAvailable)
     } else if case .asynchronous(let threads) = manner {
-      pending.remove(.hasBytesAvailable)
+      pending.drop(.hasBytesAvailable)
       isBusy = true
       threads.run { self.fetch() }
     }
@@ -223,14 +210,14 @@ extension StreamCore {
 
   private func end() {
     phase = .atEnd
-    pending.remove(.hasBytesAvailable)
-    tell(.endEncountered)
+    pending.drop(.hasBytesAvailable)
+    pending.add(.endEncountered)
   }
 
   private func fail(_ error: BlobError) {
     phase = .failed
     failure = error.streamError
-    pending.remove(.hasBytesAvailable)
-    tell(.errorOccurred)
+    pending.drop(.hasBytesAvailable)
+    pending.add(.errorOccurred)
   }
 }

@@ -6,7 +6,7 @@ import Foundation
 /// The lock is never held while a source, a delegate or a client is called. A thread that uses the reader has the turn:
 /// no other thread uses the reader meanwhile, and a thread that needs it waits or is called later.
 final class StreamCore: @unchecked Sendable {
-  // `lock` guards every `var` that is not weak. `stream` is set once, before any other thread knows the core.
+  // `lock` guards every `var`. `receivers.stream` is set once, before any other thread knows the core.
 
   enum Phase { case new, opening, open, atEnd, failed, closed }
 
@@ -26,37 +26,21 @@ final class StreamCore: @unchecked Sendable {
   let cancel = Cancellation()
   let lock = NSCondition()
 
-  weak var stream: BlobInputStream?
   var phase = Phase.new
   var failure: NSError?
-  /// Offset of the byte that `read` returns next.
-  var offset: Int64 = 0
-  /// Offset of the first byte of the body, from which reopened streams count; nil before `open`. A reopened stream has
-  /// that of the stream it was made from.
-  var start: Int64?
-  /// The reader's position differs from `offset`.
-  var mustSeek = false
-  /// nil if the length is known only at the end.
-  var length: Int64?
-  var reader: BufferedReader?
+  var position = ReadPosition()
   /// A thread has the turn.
   var isBusy = false
-  /// An asynchronous `read` found no bytes, and none has succeeded since.
-  var cameEarly = false
 
-  var pending: Stream.Event = []
-  var teller = SingleDelivery()
-  var mustRing = false
-  weak var delegate: (any StreamDelegate)?
-  var client: HeldClient?
-  var reportsErrors: Bool
+  var pending = PendingEvents()
+  var receivers: EventReceivers
   private(set) lazy var bell = RunLoopSignal { [weak self] in self?.deliver() }
 
   init(_ source: any BlobSource, _ manner: Manner, block: Int, reportsErrors: Bool) {
     self.source = source
     self.manner = manner
     self.block = block
-    self.reportsErrors = reportsErrors
+    receivers = EventReceivers(reportsErrors: reportsErrors)
     // The lazy property is initialized here, because two threads could otherwise initialize it at the same time.
     _ = bell
   }
@@ -64,10 +48,9 @@ final class StreamCore: @unchecked Sendable {
   /// Creates another core over the same source, in the same mode, that begins `count` bytes after the body's start.
   func afresh(skipping count: Int64 = 0) -> StreamCore {
     locked {
-      let core = StreamCore(source, manner, block: block, reportsErrors: reportsErrors)
-      let start = self.start ?? offset
-      core.start = start
-      core.offset = count > .max - start ? .max : start + count
+      let core = StreamCore(source, manner, block: block, reportsErrors: receivers.reportsErrors)
+      let start = position.start ?? position.offset
+      core.position = ReadPosition(offset: count > .max - start ? .max : start + count, start: start)
       return core
     }
   }
@@ -76,8 +59,7 @@ final class StreamCore: @unchecked Sendable {
 
   /// Releases the lock, and signals the run loops if events became pending.
   func unlock() {
-    let rings = mustRing
-    mustRing = false
+    let rings = pending.takeSignal()
     lock.unlock()
     if rings { bell.ring() }
   }
@@ -98,13 +80,13 @@ final class StreamCore: @unchecked Sendable {
       case .open: .open
       case .atEnd: .atEnd
       case .closed: .closed
-      case .failed: reportsErrors ? .error : .open
+      case .failed: receivers.reportsErrors ? .error : .open
       }
     }
   }
 
   var error: NSError? {
-    locked { failure ?? (cameEarly ? NSError(domain: NSPOSIXErrorDomain, code: Int(EAGAIN)) : nil) }
+    locked { failure ?? (position.cameEarly ? NSError(domain: NSPOSIXErrorDomain, code: Int(EAGAIN)) : nil) }
   }
 
   /// False at the end, before `open`, after `close`, and while an asynchronous stream has no bytes yet; consumers take
@@ -114,31 +96,24 @@ final class StreamCore: @unchecked Sendable {
       switch phase {
       case .new, .atEnd, .closed: false
       case .failed: true
-      case .opening, .open: !isAsynchronous || !isBusy && !lent.isEmpty
+      case .opening, .open: !isAsynchronous || !isBusy && !position.lent.isEmpty
       }
     }
-  }
-
-  /// Bytes that `read` returns next without waiting. Valid until the next `read` or `close`. Only call with the lock,
-  /// while no thread has the turn.
-  var lent: UnsafeRawBufferPointer {
-    guard let reader, !mustSeek else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-    return reader.lent
   }
 
   // MARK: Closing
 
   /// Has no effect before `open`. No event follows, and a blocked `read` ends.
   func close() {
-    var reader: BufferedReader?
     lock.lock()
     if phase == .new || phase == .closed { return unlock() }
     phase = .closed
-    pending = []
+    pending.dropAll()
     // A thread that has the turn releases the reader when it gives up the turn.
-    if !isBusy { swap(&reader, &self.reader) }
+    let reader = isBusy ? nil : position.reader.take()
     lock.broadcast()
     unlock()
+    withExtendedLifetime(reader) {}
     retire()
   }
 

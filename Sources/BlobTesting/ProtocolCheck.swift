@@ -85,7 +85,7 @@ struct ProtocolCheckContext: Sendable {
       partSize: fixture.partSize)
     uploader.partsAtOnce = fixture.partsAtOnce
     if let memory = fixture.pipeMemory { uploader.spool.memory = memory }
-    (uploader.parallelFrom, uploader.smallestPart) = (100_000, 60_000)
+    (uploader.splitting.leastLength, uploader.splitting.smallestPart) = (100_000, 60_000)
     return uploader
   }
 

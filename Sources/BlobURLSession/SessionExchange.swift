@@ -28,16 +28,8 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   private var waiter: CheckedContinuation<Outcome, Never>?
   private var outcome: Outcome?
   private var session: URLSession?
-  private var stream: BlobInputStream?
-  /// The source that `stream`, and each stream that replaces it, reads.
-  private var source: BegunSource?
-  /// Bytes of the body; nil if the length is known only at its end.
-  private var length: Int64?
-  /// Body bytes handed to the connection, as the sum of the session's steps: on Linux the session's totals run ahead of
-  /// them.
-  private var given: Int64 = 0
-  private var hasBegun = false
-  private var response = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
+  private var sentBody = StreamedBody()
+  private var response = ReceivedResponse()
 
   /// Many threads, because a source may block for a long time before it has its first byte.
   static let threads = BlockingPool("urlsession", threads: 256, patience: .seconds(10))
@@ -104,8 +96,7 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     try request.setBody(stream, length: slice.length)
     return lock.withLock {
       if outcome != nil { return nil }
-      (self.stream, self.source) = (stream, source)
-      length = slice.length
+      sentBody = StreamedBody(stream: stream, source: source, length: slice.length)
       return request
     }
   }
@@ -121,24 +112,21 @@ final class SessionExchange: NSObject, @unchecked Sendable {
 
   func sent(_ count: Int64) {
     exchange.sent(Int(count))
-    lock.lock()
-    // The session may have asked for a rest that begins after the end of the body.
-    given = given.addingClamped(count)
-    let (given, length) = (given, length)
-    lock.unlock()
-    progress?(given, length)
+    let body = lock.withLock {
+      // The session may have asked for a rest that begins after the end of the body.
+      sentBody.given = sentBody.given.addingClamped(count)
+      return sentBody
+    }
+    progress?(body.given, body.length)
   }
 
-  func answered(_ head: HTTPHead) { lock.withLock { response.head = head } }
+  func answered(_ head: HTTPHead) { lock.withLock { response.answer.head = head } }
 
   /// Receives content of the response. An error of the receiver ends the exchange.
   func take(_ data: Data) {
-    let (head, isFirst) = lock.withLock {
-      defer { if response.isSuccess { hasBegun = true } }
-      return (response.head, !hasBegun)
-    }
+    let (head, isFirst) = lock.withLock { (response.answer.head, response.noteContent()) }
     guard let streams = 200..<300 ~= head.status ? exchange.received : nil else {
-      return lock.withLock { response.body += data.prefix((1 << 20) - response.body.count) }
+      return lock.withLock { response.keep(data) }
     }
     data.withUnsafeBytes { bytes in
       do throws(BlobError) {
@@ -154,15 +142,13 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   /// cannot be read again.
   func newStream(from offset: Int64 = 0) -> BlobInputStream? {
     guard body?.source.access == .random else { return nil }
-    return lock.withLock {
-      let fresh = outcome == nil ? stream?.reopened(from: offset) : nil
-      if let fresh { (stream, given) = (fresh, offset) }
-      return fresh
-    }
+    return lock.withLock { outcome == nil ? sentBody.reopen(from: offset) : nil }
   }
 
   func completed(_ error: (any Error)?) {
-    let (response, sourceError) = lock.withLock { (self.response, BlobError(underlying: stream?.streamError)) }
+    let (response, sourceError) = lock.withLock {
+      (self.response.answer, BlobError(underlying: sentBody.stream?.streamError))
+    }
     if let sourceError { return end(.failure(failed(sourceError))) }
     if let early = earlySuccess(response.head) { return end(.failure(early)) }
     // An error response may arrive before the whole body is sent, after which the connection may break.
@@ -173,11 +159,8 @@ final class SessionExchange: NSObject, @unchecked Sendable {
   /// The error for a premature success response. On Linux `SocketTransport` has already checked this.
   private func earlySuccess(_ head: HTTPHead) -> TransportError? {
     guard body != nil else { return nil }
-    let (given, length, status) = lock.withLock { (self.given, self.length, stream?.streamStatus) }
-    // A body of unknown length was read to its end unless the stream is still open.
-    return head.earlySuccess(
-      to: name, from: "the server", sent: given, of: length,
-      isWhole: length.map { given >= $0 } ?? (status != .open && status != .reading))
+    let body = lock.withLock { sentBody }
+    return head.earlySuccess(to: name, from: "the server", sent: body.given, of: body.length, isWhole: body.isSent)
   }
 
   private func failed(_ error: BlobError) -> TransportError {
@@ -190,18 +173,58 @@ final class SessionExchange: NSObject, @unchecked Sendable {
     lock.lock()
     if self.outcome != nil { return lock.unlock() }
     self.outcome = outcome
-    let (waiter, stream, source, session) = (waiter, stream, source, session)
+    let (waiter, body, session) = (waiter, sentBody, session)
     self.waiter = nil
     lock.unlock()
     // The session may not have opened the stream, and the caller may open the source again.
-    source?.releaseBegun()
+    body.source?.releaseBegun()
     waiter?.resume(returning: outcome)
     cancellation.cancel()
-    stream?.close()
+    body.stream?.close()
     guard let session else { return }
     // Invalidating a session waits for its queue, which may be blocked in a source that cannot be interrupted.
     SystemThread.start("urlsession-end") { session.invalidateAndCancel() }
   }
+}
+
+/// The body of the request of an exchange; empty until its stream was made.
+private struct StreamedBody {
+  var stream: BlobInputStream?
+  /// The source that `stream`, and each stream that replaces it, reads.
+  var source: BegunSource?
+  /// Bytes of the body; nil if the length is known only at its end.
+  var length: Int64?
+  /// Body bytes handed to the connection, as the sum of the session's steps: on Linux the session's totals run ahead of
+  /// them.
+  var given: Int64 = 0
+
+  /// A body of unknown length was read to its end unless the stream is still open.
+  var isSent: Bool {
+    if let length { return given >= length }
+    let status = stream?.streamStatus
+    return status != .open && status != .reading
+  }
+
+  mutating func reopen(from offset: Int64) -> BlobInputStream? {
+    guard let fresh = stream?.reopened(from: offset) else { return nil }
+    (stream, given) = (fresh, offset)
+    return fresh
+  }
+}
+
+/// What has arrived of the response.
+private struct ReceivedResponse {
+  var answer = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
+  private var hasBegun = false
+
+  /// Notes content that has arrived. Returns whether it is the first of a success.
+  mutating func noteContent() -> Bool {
+    defer { if answer.isSuccess { hasBegun = true } }
+    return !hasBegun
+  }
+
+  /// Keeps the beginning of the content.
+  mutating func keep(_ data: Data) { answer.body += data.prefix((1 << 20) - answer.body.count) }
 }
 
 extension BlobSlice {

@@ -30,7 +30,7 @@ extension UploadDestination {
       endpoint: endpoint, uploadProtocol: offer.uploadProtocol, limits: offer.limits, headers: headers)
     destination.credentials = credentials
     destination.acquaintance.existing.note(tellsDigests: observed.wantsDigests)
-    if observed.hasAnswered { destination.acquaintance.noteAnswer() }
+    if observed.hasAnswered { destination.acquaintance.contact.noteAnswer() }
     if let why = complaint(ofQueryIn: endpoint, destination.traits) {
       throw UploadError(.giveUp, .destination, "\(endpoint)?…: \(why)", cause: WrongDestination())
     }

@@ -1,26 +1,14 @@
 import BlobHTTP
 import Synchronization
 
-/// Notes whether a destination was ever reached, has responded, has accepted a request or has stored a file. This
-/// decides how long a failed request is repeated, and whether a failure concerns one file or all of them.
+/// What this run has learned about a destination. It decides how long a failed request is repeated, and whether a failure
+/// concerns one file or all of them.
 final class HostState: Sendable {
   /// The queue ends after `few` consecutive failed files if no request ever succeeded, and after `many` if one did.
   private static let (few, many) = (3, 12)
 
-  private let reached = Atomic(false)
-  private let answered = Atomic(false)
-  private let responseCount = Atomic(0)
-  private let accepted = Atomic(false)
-  private let stored = Atomic(false)
-  /// Consecutive files that ran out of attempts.
-  private let exhausted = Atomic(0)
-
-  /// Files of a queue that were refused before any file was stored, and the first of these errors.
-  private let refusals = Mutex<(count: Int, first: UploadError?)>((0, nil))
-  /// Consecutive files, since a file was stored, that were refused with a status other than 403.
-  private let refusedInARow = Atomic(0)
-  /// The number of these files that were refused for lack of space (507). 0 whenever `refusedInARow` is.
-  private let withoutRoomInARow = Atomic(0)
+  let contact = HostContact()
+  private let failures = FailureCounts()
 
   /// Limits the number of parts, of all files, that are sent at the same time.
   let parts = Gate(UploadDestination.mostParts)
@@ -37,42 +25,20 @@ final class HostState: Sendable {
   /// Whether a tus server returns the bytes of an upload under the upload's own URL.
   let uploadURLs = UploadURLs()
 
-  /// The destination exists: a connection to it was made, or it has responded.
-  var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }
-  private var hasAnswered: Bool { answered.load(ordering: .relaxed) }
-  /// The server has responded to a request with success. That request may have stored nothing, such as the creation of
-  /// an upload.
-  var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
-  /// The server has at least one whole file, which this run has sent or has found there.
-  var hasStored: Bool { stored.load(ordering: .relaxed) }
-
-  func noteReached() { if !reached.load(ordering: .relaxed) { reached.store(true, ordering: .relaxed) } }
-
-  func noteAnswer() { if !hasAnswered { answered.store(true, ordering: .relaxed) } }
-
-  /// The number of responses to all requests so far.
-  var responses: Int { responseCount.load(ordering: .relaxed) }
-
   func note(_ response: HTTPResponse) {
-    noteAnswer()
-    responseCount.add(1, ordering: .relaxed)
-    if !response.isSuccess { return }
-    if !hasAccepted { accepted.store(true, ordering: .relaxed) }
-    if exhausted.load(ordering: .relaxed) > 0 { exhausted.store(0, ordering: .relaxed) }
+    contact.note(response)
+    if response.isSuccess { failures.noteAccepted() }
   }
 
   func noteStored() {
-    if !hasStored { stored.store(true, ordering: .relaxed) }
-    if refusedInARow.load(ordering: .relaxed) > 0 {
-      withoutRoomInARow.store(0, ordering: .relaxed)
-      refusedInARow.store(0, ordering: .relaxed)
-    }
+    contact.noteStored()
+    failures.noteStored()
   }
 
   /// Classifies a final refusal. If the server has stored no file yet, a 403 concerns the whole destination.
   func judge(refusal error: UploadError) -> UploadError {
     var error = error
-    if error.status == 403, !hasStored { error.side = .destination }
+    if error.status == 403, !contact.hasStored { error.side = .destination }
     return error
   }
 
@@ -87,32 +53,27 @@ final class HostState: Sendable {
     guard error.mayRefuseOneFile else { return error }
     var (ofFile, ofAll) = (error, error)
     (ofFile.side, ofAll.side) = (.file, .destination)
-    let inARow = error.status == 403 ? 0 : refusedInARow.add(1, ordering: .relaxed).newValue
-    let withoutRoom = error.status == 507 ? withoutRoomInARow.add(1, ordering: .relaxed).newValue : 0
+    let (inARow, withoutRoom) = failures.addRefused(status: error.status)
     if withoutRoom >= Self.few { return ofAll.afterFailures(withoutRoom) }
-    if hasStored { return inARow < Self.many ? ofFile : ofAll.afterFailures(inARow) }
+    if contact.hasStored { return inARow < Self.many ? ofFile : ofAll.afterFailures(inARow) }
     // A server that lists its methods, none of which uploads, refuses every file.
     if error.message.contains(HTTPResponse.noUploads) { return error }
-    let count = refusals.withLock { [ofAll] refusals in
-      refusals.first = refusals.first ?? ofAll
-      refusals.count += 1
-      return refusals.count
-    }
+    let count = failures.addRefusal(ofAll)
     return count < Self.few || holdsBytes ? ofFile : ofAll
   }
 
   /// The first refusal of a file of the queue, if the destination has stored no file; otherwise nil.
-  var refusalOfAll: UploadError? { hasStored ? nil : refusals.withLock { $0.first } }
+  var refusalOfAll: UploadError? { contact.hasStored ? nil : failures.firstRefusal }
 
   /// Classifies a file that ran out of attempts: the destination is at fault if it never responded, or if several
   /// consecutive files failed.
   func judge(exhausted error: UploadError) -> UploadError {
     guard error.side == .file else { return error }
     var error = error
-    let count = exhausted.add(1, ordering: .relaxed).newValue
-    if !hasAnswered {
+    let count = failures.addExhausted()
+    if !contact.hasAnswered {
       error.side = .destination
-    } else if count >= (hasAccepted ? Self.many : Self.few) {
+    } else if count >= (contact.hasAccepted ? Self.many : Self.few) {
       error.side = .destination
       return error.afterFailures(count)
     }

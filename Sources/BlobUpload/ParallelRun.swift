@@ -40,7 +40,7 @@ struct ParallelRun {
     self.target = target
     self.ledger = ledger
     self.progress = progress
-    let size = session?.sizeOfParts ?? Self.size(of: length, smallest: engine.uploader.smallestPart)
+    let size = session?.sizeOfParts ?? Self.size(of: length, smallest: engine.uploader.splitting.smallestPart)
     self.size = size
     joined = session?.joined
     parts = (0..<Self.count(of: length, size)).map { number in

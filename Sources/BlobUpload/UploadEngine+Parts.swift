@@ -25,7 +25,7 @@ extension UploadEngine {
     }
     guard !isDoubted, let concatenation = uploader.destination.traits.concatenation,
       uploader.destination.limits.isParallel,
-      let length = info.length, length >= uploader.parallelFrom, source.access == .random,
+      let length = info.length, length >= uploader.splitting.leastLength, source.access == .random,
       // A trace is one sequence of checksums, which parallel parts cannot produce.
       ledger == nil || !info.wantsTrace, uploader.partsAtOnce != 1
     else {

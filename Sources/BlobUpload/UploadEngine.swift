@@ -60,7 +60,7 @@ final class UploadEngine: Sendable {
     var ledger: (any UploadLedger)?
     if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry, seal: seal) }
     // Most files are small and are sent here, without considering parts or pipes.
-    if session == nil, let length = info.length, length < uploader.parallelFrom {
+    if session == nil, let length = info.length, length < uploader.splitting.leastLength {
       let run = UploadRun(self, source, info, target, ledger, progress)
       return try await run.run()
     }

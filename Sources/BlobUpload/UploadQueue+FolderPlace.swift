@@ -22,7 +22,7 @@ extension UploadQueue {
   /// the place of the destination's folder; otherwise `error`.
   func explainedByPlace(_ error: UploadError, of item: UploadItem) async -> UploadError {
     let state = uploader.destination.acquaintance
-    guard error.status == 409 || error.cause is MissingFolder, error.side == .file, !state.hasStored,
+    guard error.status == 409 || error.cause is MissingFolder, error.side == .file, !state.contact.hasStored,
       let place = placeOfFolder(of: item), await state.folderPlace.isFile({ await isFile(place) })
     else { return error }
     return UploadError(

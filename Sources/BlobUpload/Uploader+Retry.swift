@@ -10,13 +10,13 @@ extension Uploader {
     after error: UploadError, _ failures: inout FailureCount, atLeast least: Int = 0, _ what: String
   ) async throws(UploadError) {
     var policy = retry
-    let (isReal, hasAccepted) = (destination.acquaintance.isReal, destination.acquaintance.hasAccepted)
+    let (isReal, hasAccepted) = (destination.acquaintance.contact.isReal, destination.acquaintance.contact.hasAccepted)
     // A destination that was never reached most likely has a wrong URL: report that soon, unless a number was given.
     if error.isUnreachable, !isReal, policy.outage != nil { policy.retries = min(policy.retries, 1) }
     var asked: Duration?
     if case .retry(let after) = error.recovery { asked = after }
     var random = SystemRandomNumberGenerator()
-    let isSilence = failures.isSilence(error, responses: destination.acquaintance.responses)
+    let isSilence = failures.isSilence(error, responses: destination.acquaintance.contact.responses)
     // The server answers other requests: it does not want this file, and another try has not changed that.
     let isOfFile = failures.isAnsweredElsewhere && (error.cause as? TransportError)?.isUnanswered == true
     if isSilence, hasAccepted, !isOfFile, failures.total >= policy.retries {
@@ -40,10 +40,10 @@ extension Uploader {
   /// Whether the destination gives any response to a request that is not for the file: a server, or a program before it,
   /// may close every connection that asks for one name.
   private func answersOtherRequests() async -> Bool {
-    let before = destination.acquaintance.responses
+    let before = destination.acquaintance.contact.responses
     // An error counts as no response, unless it is one.
     _ = try? await context().send(HTTPRequest("OPTIONS", destination.endpoint))
-    return destination.acquaintance.responses != before
+    return destination.acquaintance.contact.responses != before
   }
 
   /// Repeats `ask` until it succeeds, or throws an error that retries cannot resolve.

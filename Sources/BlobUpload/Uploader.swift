@@ -20,10 +20,11 @@ public struct Uploader: Sendable {
   public var partSize: Int64?
   /// Maximum number of parts of one file that are sent at the same time, if the server can concatenate parts; nil: as
   /// many as increase the throughput; 1: the file is not split.
-  public var partsAtOnce: Int?
-  /// `parallelFrom`: smaller files are sent in one piece. `smallestPart`: minimum size of a part except the last one.
-  /// Both in bytes.
-  package var (parallelFrom, smallestPart): (Int64, Int64) = (16 << 20, 4 << 20)
+  public var partsAtOnce: Int? {
+    get { splitting.partsAtOnce }
+    set { splitting.partsAtOnce = newValue }
+  }
+  package var splitting = FileSplitting()
   /// How much of a sequential source is held so that it can be sent again.
   public var spool = SpoolOptions()
   /// The clock that retries wait by.
@@ -124,6 +125,16 @@ public struct Uploader: Sendable {
       compared: compared ?? { _ in }, notice: notice ?? { _ in },
       patiently: { what, ask async throws(UploadError) in try await patiently(what, ask) })
   }
+}
+
+/// How files are split into parts that are sent at the same time.
+package struct FileSplitting: Sendable {
+  /// As `Uploader.partsAtOnce`.
+  package var partsAtOnce: Int?
+  /// Smaller files are sent in one piece, in bytes.
+  package var leastLength: Int64 = 16 << 20
+  /// Minimum size in bytes of a part except the last one.
+  package var smallestPart: Int64 = 4 << 20
 }
 
 /// A destination for uploads, and what is known about it.

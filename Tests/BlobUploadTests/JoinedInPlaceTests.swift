@@ -15,7 +15,7 @@ import Testing
     var uploader = Uploader(
       UploadDestination(endpoint: peer.url, uploadProtocol: Tus(), limits: PartLimits(isParallel: true)),
       transport: SocketTransport(), retry: RetryPolicy(retries: 2))
-    (uploader.parallelFrom, uploader.smallestPart, uploader.partsAtOnce) = (1000, 400, 2)
+    (uploader.splitting.leastLength, uploader.splitting.smallestPart, uploader.partsAtOnce) = (1000, 400, 2)
     let source = PatternSource(length: 1000)
     let result = try await uploader.upload(source, source.info, to: uploader.destination.target("a", length: 1000))
     #expect(result.location == peer.url.resolve("/up/0")?.text)

@@ -129,7 +129,7 @@ import Testing
         destination, transport: transport, journal: journal,
         retry: RetryPolicy(retries: 3, first: .milliseconds(1), longest: .milliseconds(20)))
       uploader.partsAtOnce = 3
-      (uploader.parallelFrom, uploader.smallestPart) = (1 << 20, 1 << 20)
+      (uploader.splitting.leastLength, uploader.splitting.smallestPart) = (1 << 20, 1 << 20)
       self.uploader = uploader
     }
 

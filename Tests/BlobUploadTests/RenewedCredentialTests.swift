@@ -83,7 +83,7 @@ import Testing
       destination, transport: token, retry: RetryPolicy(retries: 5, first: .milliseconds(1)),
       partSize: fixture.partSize)
     uploader.partsAtOnce = fixture.partsAtOnce
-    (uploader.parallelFrom, uploader.smallestPart) = (100_000, 60_000)
+    (uploader.splitting.leastLength, uploader.splitting.smallestPart) = (100_000, 60_000)
     return uploader
   }
 

@@ -47,7 +47,7 @@ import Testing
         destination, transport: transport ?? self.transport, journal: journal,
         retry: RetryPolicy(retries: 3, first: .milliseconds(1), longest: .milliseconds(10)), partSize: fixture.partSize)
       uploader.partsAtOnce = fixture.partsAtOnce
-      (uploader.parallelFrom, uploader.smallestPart) = (100_000, 60_000)
+      (uploader.splitting.leastLength, uploader.splitting.smallestPart) = (100_000, 60_000)
       let queue = UploadQueue(
         uploader, journal: journal, destinationID: try await journal.destinationID(of: destination))
       let sealed = SealedUpload(source, SealedUploadTests.sealing)

@@ -100,7 +100,8 @@ extension EndToEnd {
     /// The user interrupts while a file has another name.
     @Test func aNameIsGivenBackWhenTheUserInterrupts() async throws {
       try makeCard()
-      let (card, isAway) = (card, Atomic(false))
+      let card = card
+      let isAway = Atomic(false)
       let peer = DavPeer { request in
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "\(card)B")) ?? []
         if request.method != "GET" || names.contains("notes.txt") { return nil }

@@ -32,9 +32,9 @@ import Testing
     report.notice("the link is slow")
     report.summary(
       PushSummary(
-        filesFound: 4, bytesFound: 4096, filesSent: 2, bytesSent: 1048, bytesAcknowledged: 1024, filesDoneBefore: 1,
-        filesLeftOut: 1,
-        filesFailed: 2, elapsed: .seconds(2)))
+        files: FileCounts(
+          found: 4, foundBytes: 4096, sent: 2, doneBefore: EvidenceCounts(journal: 1), leftOut: 1, failed: 2),
+        bytesSent: 1048, bytesAcknowledged: 1024, elapsed: .seconds(2)))
     close(output)
     close(errors)
     func split(_ name: BytePath) -> [String] {
@@ -82,7 +82,7 @@ import Testing
       PushSummary.Part(title: $0.title, url: $0.url, summary: $0.counters.summary(elapsed: .zero))
     }
     let sum = counters.summary(elapsed: .zero).adding(parts)
-    #expect(sum.filesFound == 2 && sum.filesAlreadyThere == 1 && sum.filesFailed == 1 && sum.filesNotTried == 2)
+    #expect(sum.files.found == 2 && sum.files.alreadyThere == 1 && sum.files.failed == 1 && sum.filesNotTried == 2)
     whole.summary(sum)
     close(output)
     close(errors)
@@ -128,7 +128,7 @@ import Testing
       $0.dropFirst("fullbore: ".count).prefix(1)
     }
     #expect(named == ["a", "b", "c"])
-    #expect(counters.summary(elapsed: .zero).filesFailed == 3)
+    #expect(counters.files.failed == 3)
     #expect(observer.hasTold(try #require(last)))
   }
 
@@ -152,8 +152,8 @@ import Testing
 
   @Test func theSummarySaysWhatWasAsked() {
     let summary = PushSummary(
-      filesFound: 10, filesDoneBefore: 10, filesComparedByLength: 3, filesComparedByDigest: 2, filesReadBack: 1,
-      filesHidden: 1200)
+      files: FileCounts(
+        found: 10, doneBefore: EvidenceCounts(journal: 4, length: 3, digest: 2, bytes: 1), hidden: 1200))
     #expect(
       summary.text.hasSuffix(
         "; 4 done before, not asked; 2 done before, compared by digest; 1 done before, read back and compared; "

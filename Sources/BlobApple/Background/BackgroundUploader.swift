@@ -30,7 +30,7 @@ public final class BackgroundUploader: Sendable {
   private static let mostAtOnce: Int64 = 32
 
   /// Identifies the background session.
-  public let identifier: String
+  public var identifier: String { service.session }
   let destination: UploadDestination
   let journal: Journal
   let settings: BackgroundSettings
@@ -54,7 +54,6 @@ public final class BackgroundUploader: Sendable {
     direct: any Transport, settings: BackgroundSettings, identifiers: SessionIdentifiers? = nil,
     reopening: @escaping @Sendable (BytePath) -> (any BlobSource)?
   ) throws(UploadError) {
-    self.identifier = identifier
     self.destination = try settings.adapt(destination)
     try identifiers?.use(identifier)
     self.journal = journal

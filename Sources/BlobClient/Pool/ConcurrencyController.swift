@@ -22,10 +22,7 @@ struct ConcurrencyController: Sendable {
   /// Time of the last reduction because of a rejected request. Rejections of requests that began earlier do not count
   /// again.
   private var lastCut: Duration?
-  /// Throughput in bytes per second: with the current `width`, and the maximum since the link last changed.
-  private var (base, peak) = (0.0, 0.0)
-  /// How many times in a row the measured throughput was very different.
-  private var strange = 0
+  private var link = LinkThroughput()
   private var less = ProbeBackoff(8)
   private var more = ProbeBackoff(4)
 
@@ -140,7 +137,7 @@ struct ConcurrencyController: Sendable {
       more.failed()
     } else {
       width = max(1, width / 2)
-      (base, peak) = (0, 0)
+      link.forget()
     }
     if case .starting = phase {} else { phase = .steady }
     sample = ThroughputSample(from: now)
@@ -160,11 +157,11 @@ struct ConcurrencyController: Sendable {
     switch phase {
     case .fixed: return
     case .starting:
-      keep(rate)
+      settle(rate)
       return leap(sample)
     case .trying(let from, let isLeap) where from < width:
-      if rate >= base * (isLeap ? 1.15 : 1.03) {
-        keep(rate)
+      if rate >= link.base * (isLeap ? 1.15 : 1.03) {
+        settle(rate)
         more.left = 0
         return wasRefused ? tryAnother(sample) : leap(sample)
       }
@@ -172,38 +169,30 @@ struct ConcurrencyController: Sendable {
       return goBack(to: from)
     case .trying(let from, _):
       // Compares with the best throughput, not the last one: otherwise many small losses would add up.
-      if rate < max(base, peak) * 0.99 {
+      if rate < max(link.base, link.peak) * 0.99 {
         less.failed()
         // Uses some more than the smallest sufficient width, because conditions change.
         return goBack(to: wasRefused ? from : min(most, from + max(1, from / 3)))
       }
-      keep(rate)
+      settle(rate)
       less.left = 0
     case .steady:
-      if base > 0, rate < base * 0.7 || rate > base * 1.4 {
-        strange += 1
-        if strange < 2 { return }
-        // The link has changed.
-        (base, peak, less, more) = (rate, rate, ProbeBackoff(8), ProbeBackoff(4))
-        strange = 0
+      switch link.add(rate) {
+      case .none: break
+      case .unclear: return
+      // The width was reduced by mistake, or the link has become slower: a larger width is tried now.
+      case .fell: more.left = 0
+      case .changed:
+        (less, more) = (ProbeBackoff(8), ProbeBackoff(4))
         return leap(sample)
       }
-      strange = 0
-      base = base > 0 ? base * 0.7 + rate * 0.3 : rate
-      if base < peak * 0.975 {
-        // The width was reduced by mistake, or the link has become slower: a larger width is tried now.
-        more.left = 0
-        peak = base
-      }
-      peak = max(peak * 0.999, base)
     }
     tryAnother(sample)
   }
 
-  private mutating func keep(_ rate: Double) {
+  private mutating func settle(_ rate: Double) {
     phase = .steady
-    base = rate
-    peak = max(peak, rate)
+    link.keep(rate)
   }
 
   private mutating func goBack(to width: Int) {
@@ -232,6 +221,44 @@ struct ConcurrencyController: Sendable {
       phase = .trying(from: width, isLeap: false)
       width = max(Self.fewest, width * 3 / 4)
     }
+  }
+}
+
+/// The throughput of the link in bytes per second.
+private struct LinkThroughput {
+  /// With the current width; 0: unknown.
+  private(set) var base = 0.0
+  /// The maximum since the link last changed.
+  private(set) var peak = 0.0
+  /// How many times in a row the measured throughput was very different.
+  private var strange = 0
+
+  enum Change {
+    case none, fell
+    /// The throughput was very different once.
+    case unclear
+    /// The throughput is that of another link.
+    case changed
+  }
+
+  mutating func forget() { (base, peak) = (0, 0) }
+
+  /// Takes the throughput of a new width.
+  mutating func keep(_ rate: Double) { (base, peak) = (rate, max(peak, rate)) }
+
+  /// Adds a measurement with an unchanged width.
+  mutating func add(_ rate: Double) -> Change {
+    if base > 0, rate < base * 0.7 || rate > base * 1.4 {
+      strange += 1
+      if strange < 2 { return .unclear }
+      (base, peak, strange) = (rate, rate, 0)
+      return .changed
+    }
+    strange = 0
+    base = base > 0 ? base * 0.7 + rate * 0.3 : rate
+    let hasFallen = base < peak * 0.975
+    peak = hasFallen ? base : max(peak * 0.999, base)
+    return hasFallen ? .fell : .none
   }
 }
 

@@ -44,8 +44,8 @@ struct ExchangeTimes {
     var lesson = ExchangeOutcome()
     guard case .success(let response) = answer else { return lesson }
     if response.status == 429 || response.status == 503 { lesson.refused = (began, now) }
-    if response.isSuccess, transfer.sent > bytes {
-      lesson.arrived = SentPiece(bytes: transfer.sent - bytes, began: last, ended: now)
+    if response.isSuccess, transfer.body.sent > bytes {
+      lesson.arrived = SentPiece(bytes: transfer.body.sent - bytes, began: last, ended: now)
     }
     return lesson
   }

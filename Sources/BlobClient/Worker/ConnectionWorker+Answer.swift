@@ -9,12 +9,12 @@ extension ConnectionWorker {
   /// why. The bytes sent so far must have been reported before.
   func take(line: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
-    transfer.received += Int64(line.count)
+    transfer.response.received += Int64(line.count)
     let failure: TransportError?
-    switch transfer.head.take(line) {
+    switch transfer.response.head.take(line) {
     case .nothing: return true
     case .interim(let head):
-      transfer.interimHeads += 1
+      transfer.response.interimHeads += 1
       if transfer.job.isStopping {
         transfer.job.exchange.interim(head)
         return true
@@ -22,8 +22,8 @@ extension ConnectionWorker {
       failure = outside(transfer) { () throws(BlobError) in transfer.job.exchange.interim(head) }
     case .final(let head):
       failure = head.earlySuccess(
-        to: transfer.job.name, from: transfer.server, sent: transfer.handed, of: transfer.length,
-        isWhole: transfer.isSent)
+        to: transfer.job.name, from: transfer.server, sent: transfer.body.handed, of: transfer.body.length,
+        isWhole: transfer.body.isSent)
     case .malformed: failure = notHTTP(transfer)
     }
     if failure == nil { return true }
@@ -33,30 +33,31 @@ extension ConnectionWorker {
 
   func take(content: UnsafeRawBufferPointer) -> Bool {
     let transfer = transfer!
-    transfer.received += Int64(content.count)
-    if transfer.streamsContent, let received = transfer.job.exchange.received, let head = transfer.head.final {
+    transfer.response.received += Int64(content.count)
+    if transfer.streamsContent, let received = transfer.job.exchange.received, let head = transfer.response.head.final {
       transfer.failure = outside(transfer) { () throws(BlobError) in
-        if !transfer.hasBegun { try transfer.job.exchange.began?(head) }
-        transfer.hasBegun = true
+        if !transfer.response.hasBegun { try transfer.job.exchange.began?(head) }
+        transfer.response.hasBegun = true
         try received(content)
       }
       return transfer.failure == nil
     }
-    if transfer.content.count + content.count > Self.mostContent {
+    if transfer.response.content.count + content.count > Self.mostContent {
       transfer.failure = TransportError(
         .longResponse,
-        "\(transfer.job.name): answered \(transfer.head.final?.status ?? 0) with more than \(Self.mostContent) bytes, "
+        "\(transfer.job.name): answered \(transfer.response.head.final?.status ?? 0) with more than \(Self.mostContent) bytes, "
           + "which are not read")
       return false
     }
-    transfer.content.append(contentsOf: content)
+    transfer.response.content.append(contentsOf: content)
     return true
   }
 
   func notHTTP(_ transfer: Transfer) -> TransportError {
     TransportError(
       .badResponse,
-      "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.sent) bytes were sent")
+      "\(transfer.job.name): what \(transfer.server) answers is not HTTP/1.1, after \(transfer.body.sent) bytes were sent"
+    )
   }
 
   /// The header or trailer section of the response has more than `most` bytes.
@@ -72,7 +73,7 @@ extension ConnectionWorker {
   }
 
   private func section(_ transfer: Transfer) -> String {
-    "the \(transfer.head.final == nil ? "header" : "trailer") section of what \(transfer.server) answers"
+    "the \(transfer.response.head.final == nil ? "header" : "trailer") section of what \(transfer.server) answers"
   }
 }
 
@@ -82,6 +83,7 @@ extension Transfer {
 
   /// The progress of the exchange, for messages. For a request without a body, the received bytes matter.
   var reached: String {
-    job.body == nil && received > 0 ? "after \(received) bytes had come" : "after \(sent) bytes were sent"
+    job.body == nil && response.received > 0
+      ? "after \(response.received) bytes had come" : "after \(body.sent) bytes were sent"
   }
 }

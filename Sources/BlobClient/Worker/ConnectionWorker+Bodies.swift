@@ -7,15 +7,15 @@ extension ConnectionWorker {
   func body(of transfer: Transfer, over wire: Connection) -> any RequestBody {
     var isTLS = true
     if case .plain = wire { isTLS = false }
-    if transfer.isChunked {
-      let (reader, trailers) = (transfer.reader ?? NoBytes(), transfer.job.exchange.trailers)
+    if transfer.body.isChunked {
+      let (reader, trailers) = (transfer.body.reader ?? NoBytes(), transfer.job.exchange.trailers)
       takePiece(isTLS: isTLS)
-      return CopiedBody(ChunkedFeed(reader, length: transfer.length, piece, trailers: trailers))
+      return CopiedBody(ChunkedFeed(reader, length: transfer.body.length, piece, trailers: trailers))
     }
-    if !isTLS, let lent = SendfileBody(transfer.job.body!, transfer.reader!) { return lent }
+    if !isTLS, let lent = SendfileBody(transfer.job.body!, transfer.body.reader!) { return lent }
     if !isTLS, let feed = aheadFeed(transfer) { return CopiedBody(feed) }
     takePiece(isTLS: isTLS)
-    return CopiedBody(ReadFeed(transfer.reader!, length: transfer.length!, piece))
+    return CopiedBody(ReadFeed(transfer.body.reader!, length: transfer.body.length!, piece))
   }
 
   /// Makes `piece` as large as the budget allows.
@@ -43,9 +43,11 @@ extension ConnectionWorker {
 
   /// nil: reading ahead would not pay, or the rest of the budget is too small.
   private func aheadFeed(_ transfer: Transfer) -> (any BodyFeed)? {
-    let length = transfer.length!
+    let length = transfer.body.length!
     // A thread that reads ahead would wait for the rate limit in place of the worker, at which that is no gain.
-    guard transfer.reader!.info.readAhead > 0, length >= Self.leastAhead, transfer.job.grant == nil else { return nil }
+    guard transfer.body.reader!.info.readAhead > 0, length >= Self.leastAhead, transfer.job.grant == nil else {
+      return nil
+    }
     let size = pool.takeBuffer(isTLS: false, budget: 4 << 20)
     guard size >= Self.leastAlone else {
       pool.returnBuffer(size)
@@ -54,8 +56,7 @@ extension ConnectionWorker {
     // Larger than for a single thread, because each hand-over of a piece wakes a thread.
     let piece = 2 * size
     let taken = size + pool.take(ReadAheadFeed.pieces * piece - size)
-    let reader = transfer.reader.take()!
-    transfer.isReadAhead = true
+    let reader = transfer.body.takeReader()!
     return ReadAheadFeed(reader, length: length, piece: piece) { [pool] in pool.returnBuffer(taken) }
   }
 
@@ -66,7 +67,7 @@ extension ConnectionWorker {
 
   /// The most that the next read of the body can return.
   func wanted(_ transfer: Transfer) -> Int {
-    max(1, min(piece.count, transfer.length.map { Int(clamping: $0 - transfer.given) } ?? .max))
+    max(1, min(piece.count, transfer.body.length.map { Int(clamping: $0 - transfer.body.given) } ?? .max))
   }
 
   /// Hands the connection as much of the body as it accepts now.
@@ -76,8 +77,8 @@ extension ConnectionWorker {
       outcome = try body.send(transfer.job.cancellation)
     }
     // Bytes may have left before the failure, and what the server answers to them may still be received.
-    transfer.given = body.sent
-    if transfer.isChunked, body.isComplete { transfer.hasEndedChunks = true }
+    transfer.body.given = body.sent
+    if transfer.body.isChunked, body.isComplete { transfer.body.hasEndedChunks = true }
     report(transfer, handedOver: body.sent)
     if let failure { throw failure }
     return outcome

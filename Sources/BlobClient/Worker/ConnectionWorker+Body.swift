@@ -14,15 +14,15 @@ extension ConnectionWorker {
   /// Opens the body and learns its length.
   func openBody(_ transfer: Transfer) throws(TransportError) {
     guard let body = transfer.job.body else {
-      transfer.length = 0
+      transfer.body.length = 0
       return
     }
     let failure = outside(transfer) { () throws(BlobError) in
       let reader = try body.open(transfer.job.cancellation)
-      transfer.reader = reader
-      transfer.length = body.length ?? reader.info.length
+      transfer.body.reader = reader
+      transfer.body.length = body.length ?? reader.info.length
       // An empty body is not read, so its reader must be finished here.
-      if transfer.length == 0 { try reader.finish() }
+      if transfer.body.length == 0 { try reader.finish() }
     }
     if let failure { throw failure }
   }
@@ -30,13 +30,13 @@ extension ConnectionWorker {
   /// Reads once from the source.
   func read(_ transfer: Transfer, into buffer: UnsafeMutableRawBufferPointer) throws(TransportError) {
     var count = 0
-    let failure = outside(transfer) { () throws(BlobError) in count = try transfer.reader!.read(into: buffer) }
+    let failure = outside(transfer) { () throws(BlobError) in count = try transfer.body.reader!.read(into: buffer) }
     if let failure { throw failure }
-    if count == 0, let length = transfer.length, transfer.given < length {
-      let message = "\(transfer.job.name): the source ended at byte \(transfer.given) of \(length)"
+    if count == 0, let length = transfer.body.length, transfer.body.given < length {
+      let message = "\(transfer.job.name): the source ended at byte \(transfer.body.given) of \(length)"
       throw TransportError(.source, message, cause: BlobError(.truncated, message))
     }
-    transfer.given += Int64(count)
+    transfer.body.given += Int64(count)
   }
 
   /// Runs code that may block for ever; a cancellation does not wait for it. Returns the error, or nil.
@@ -54,10 +54,10 @@ extension ConnectionWorker {
   /// reopened.
   func rewind(_ transfer: Transfer) throws(TransportError) -> Bool {
     guard transfer.job.body?.source.access != .sequential else { return false }
-    let promised = transfer.length
-    (transfer.reader, transfer.given) = (nil, 0)
+    let promised = transfer.body.length
+    transfer.body.rewind()
     try openBody(transfer)
-    if transfer.length == promised { return true }
+    if transfer.body.length == promised { return true }
     let message = "\(transfer.job.name): the source changed its length before it could be sent again"
     throw TransportError(.source, message, cause: BlobError(.changed, message))
   }

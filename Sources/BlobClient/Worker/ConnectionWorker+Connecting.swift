@@ -34,7 +34,7 @@ extension ConnectionWorker {
 
     /// Called after an exchange that has a response.
     func becomesIdle(after transfer: Transfer) {
-      let isStored = transfer.job.body != nil && transfer.head.final.map { 200..<300 ~= $0.status } ?? false
+      let isStored = transfer.job.body != nil && transfer.response.head.final.map { 200..<300 ~= $0.status } ?? false
       lastUpload = exchanges > 0 && isStored ? transfer.job.exchange.upload : nil
       exchanges += 1
       (wasIdle, idleTime) = (true, .zero)

@@ -30,7 +30,7 @@ extension ConnectionWorker {
   private func compose(_ transfer: Transfer, by relay: Proxy?) throws(TransportError) -> Int {
     takeSmall(for: transfer.request, by: relay)
     let head = write(headOf: transfer.request, transfer, by: relay)
-    if transfer.hasSmallBody { try readSmallBody(transfer, at: head) }
+    if transfer.body.isSmall { try readSmallBody(transfer, at: head) }
     return head
   }
 
@@ -38,13 +38,13 @@ extension ConnectionWorker {
   /// request may be sent again.
   private func talk(_ transfer: Transfer, _ head: Int, by relay: Proxy?) throws(TransportError) -> HTTPResponse? {
     let request = transfer.request
-    let isSmall = transfer.hasSmallBody
+    let isSmall = transfer.body.isSmall
     var talk = HTTP1Exchange(kept!, head: head)
     takenBuffer = 0
     defer { giveBackPiece() }
     if isSmall {
       talk.waits = talk.wire.canWait
-      talk.size += Int(transfer.length!)
+      talk.small.size += Int(transfer.body.length!)
     } else {
       talk.body = body(of: transfer, over: talk.wire)
       talk.body!.begin(on: talk.wire)
@@ -68,7 +68,7 @@ extension ConnectionWorker {
       error.head = talk.headThatCounts
       throw error
     }
-    if let head = transfer.head.final, talk.isAnswered || !transfer.isSent {
+    if let head = transfer.response.head.final, talk.isAnswered || !transfer.body.isSent {
       if talk.isAnswered, UnaskedResponse.isOne(UnsafeRawBufferPointer(inbox).prefix(talk.held)) {
         pool.habits.noteMixedResponses(request.url)
       }
@@ -81,11 +81,11 @@ extension ConnectionWorker {
         connection.becomesIdle(after: transfer)
         _ = note(talk.wire.idleState, of: connection)
       }
-      let response = HTTPResponse(head: head, body: transfer.content)
+      let response = HTTPResponse(head: head, body: transfer.response.content)
       return relay.map { response.withoutSecrets(of: $0) } ?? response
     }
     // The server may have closed the idle connection before the request arrived.
-    let wasClosedIdle = connection.wasIdle && transfer.received == 0
+    let wasClosedIdle = connection.wasIdle && transfer.response.received == 0
     if wasClosedIdle {
       pool.habits.noteIdleClose(request.url)
       noteLoss(of: connection)
@@ -98,9 +98,9 @@ extension ConnectionWorker {
   }
 
   private func readSmallBody(_ transfer: Transfer, at start: Int) throws(TransportError) {
-    let end = start + Int(transfer.length!)
-    while start + Int(transfer.given) < end {
-      let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.given)..<end])
+    let end = start + Int(transfer.body.length!)
+    while start + Int(transfer.body.given) < end {
+      let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.body.given)..<end])
       try read(transfer, into: room)
     }
   }
@@ -131,7 +131,11 @@ extension ConnectionWorker {
     if outcome == .broken || (outcome == .moved && !talk.isSent) {
       // The server may have responded before the connection broke.
       try drain(&talk, transfer, &watch)
-      if outcome == .broken { talk.isOver = true } else if transfer.head.final != nil { _ = try watch.wait(transfer) }
+      if outcome == .broken {
+        talk.isOver = true
+      } else if transfer.response.head.final != nil {
+        _ = try watch.wait(transfer)
+      }
       return
     }
     // The client itself waits, so the server's time does not pass.
@@ -171,15 +175,15 @@ extension ConnectionWorker {
 
   /// Sends as much as the connection accepts. `.moved` before everything is sent: it is time to look for a response.
   private func push(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
-    if talk.sent < talk.size {
-      let left = UnsafeRawBufferPointer(rebasing: small[talk.sent..<talk.size])
+    if !talk.small.isSent {
+      let left = UnsafeRawBufferPointer(rebasing: small[talk.small.sent..<talk.small.size])
       // The body may have to wait for the rate limit, and the server should see the head meanwhile.
       let hasMore = talk.body != nil && transfer.job.grant == nil
-      let count = talk.wire.send(left, isWhole: talk.sent == 0, hasMore: hasMore)
+      let count = talk.wire.send(left, isWhole: talk.small.sent == 0, hasMore: hasMore)
       guard let count else { return .broken }
-      talk.sent += count
-      if talk.body == nil { report(transfer, handedOver: Int64(max(0, talk.sent - talk.head))) }
-      if talk.sent < talk.size { return .blocked }
+      talk.small.sent += count
+      if talk.body == nil { report(transfer, handedOver: talk.small.sentOfBody) }
+      if !talk.small.isSent { return .blocked }
       if !pool.smallBuffers.mayBeKept { giveBackSmall() }
     }
     guard let body = talk.body else { return .moved }
@@ -258,14 +262,14 @@ extension ConnectionWorker {
       case .line(let count):
         used += count
         isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-        if isTaken, talk.frame.isInHead, let head = transfer.head.final {
+        if isTaken, talk.frame.isInHead, let head = transfer.response.head.final {
           try checkHasArrived(talk, head, transfer)
           if !talk.frame.begin(head, to: transfer.job.request.method) { throw notHTTP(transfer) }
-          if transfer.isSent, isAnswer(head, talk) { talk.headThatCounts = head }
+          if transfer.body.isSent, isAnswer(head, talk) { talk.headThatCounts = head }
         }
       }
       if !isTaken {
-        if let head = transfer.head.final, 200..<300 ~= head.status, !transfer.isSent {
+        if let head = transfer.response.head.final, 200..<300 ~= head.status, !transfer.body.isSent {
           noteEarlySuccess(talk, transfer)
         }
         throw transfer.failure!
@@ -277,15 +281,15 @@ extension ConnectionWorker {
 
   private func broken(_ transfer: Transfer, _ talk: HTTP1Exchange) -> TransportError {
     let what =
-      if transfer.head.final != nil {
+      if transfer.response.head.final != nil {
         "the connection broke in the middle of the answer"
-      } else if talk.hasEnded && talk.isSent && transfer.received == 0 {
+      } else if talk.hasEnded && talk.isSent && transfer.response.received == 0 {
         "\(transfer.server) closed the connection without an answer"
       } else {
         "the connection broke"
       }
     var error = TransportError(
-      .broken, "\(transfer.job.name): \(what), \(transfer.reached)", isUnanswered: transfer.received == 0)
+      .broken, "\(transfer.job.name): \(what), \(transfer.reached)", isUnanswered: transfer.response.received == 0)
     error.head = talk.headThatCounts
     return error
   }

@@ -94,7 +94,7 @@ final class ConnectionWorker {
     defer {
       self.transfer = nil
       // The thread that reads ahead may be blocked in the source.
-      if transfer.isReadAhead { job.cancellation.cancel() }
+      if transfer.body.isReadAhead { job.cancellation.cancel() }
     }
     if let failure = prepare(transfer) { return (.failure(failure), ExchangeOutcome()) }
     if job.body == nil || !pool.isLearning { return (exchange(transfer), ExchangeOutcome()) }
@@ -111,12 +111,12 @@ final class ConnectionWorker {
         return .success(HTTPResponse(head: HTTPHead(status: 0, headers: [:]), body: []))
       }
       try openBody(transfer)
-      if let body = transfer.job.body, body.length == nil { pool.counts(transfer.job, transfer.length) }
+      if let body = transfer.job.body, body.length == nil { pool.counts(transfer.job, transfer.body.length) }
       return .success(try answer(transfer, through: proxy))
     } catch {
       // An error response that came before the whole body was sent counts, even if its rest does not arrive.
-      if error.code == .timeout, !transfer.isSent, let head = transfer.head.final {
-        return .success(HTTPResponse(head: head, body: transfer.content))
+      if error.code == .timeout, !transfer.body.isSent, let head = transfer.response.head.final {
+        return .success(HTTPResponse(head: head, body: transfer.response.content))
       }
       return .failure(error)
     }
@@ -124,14 +124,13 @@ final class ConnectionWorker {
 
   /// Reports how many bytes of the body this attempt has handed to the connection.
   func report(_ transfer: Transfer, handedOver sent: Int64) {
-    transfer.handed = sent
-    if sent <= transfer.sent { return }
-    transfer.job.exchange.sent(Int(sent - transfer.sent))
-    transfer.sent = sent
+    let new = transfer.body.noteHanded(sent)
+    if new == 0 { return }
+    transfer.job.exchange.sent(new)
     if let piece = transfer.told?.piece(sent: sent) { pool.passed(piece) }
   }
 
   func cancelled(_ transfer: Transfer) -> TransportError {
-    transfer.job.cancelled("after \(transfer.sent) bytes were sent")
+    transfer.job.cancelled("after \(transfer.body.sent) bytes were sent")
   }
 }

@@ -5,13 +5,8 @@ struct HTTP1Exchange {
   let wire: Connection
   /// No request was sent over the connection before, so no response can be one to an earlier request.
   let isFirst: Bool
-  /// Length of the request's head in bytes.
-  let head: Int
-  /// Bytes to send from `small`: the head, and a small body.
-  var size: Int
-  /// The bytes of these that the connection has accepted.
-  var sent = 0
-  /// The body that follows them; nil for a small body or none.
+  var small: SmallBytes
+  /// The body that follows these bytes; nil for a small body or none.
   var body: (any RequestBody)?
   /// Received bytes that were not processed yet.
   var held = 0
@@ -30,14 +25,25 @@ struct HTTP1Exchange {
   init(_ connection: ConnectionWorker.IdleConnection, head: Int) {
     wire = connection.wire
     isFirst = connection.exchanges == 0
-    self.head = head
-    size = head
+    small = SmallBytes(head: head, size: head)
   }
 
-  var isSent: Bool { sent == size && body?.isComplete ?? true }
+  var isSent: Bool { small.isSent && body?.isComplete ?? true }
 
   /// Whether another request may follow on this connection: request and response are complete.
   var isReusable: Bool {
     isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
   }
+}
+
+/// The bytes that a worker sends from its buffer `small`: the request's head, and a small body.
+struct SmallBytes {
+  /// Length of the head in bytes.
+  let head: Int
+  var size: Int
+  /// How many of the bytes the connection has accepted.
+  var sent = 0
+
+  var isSent: Bool { sent == size }
+  var sentOfBody: Int64 { Int64(max(0, sent - head)) }
 }

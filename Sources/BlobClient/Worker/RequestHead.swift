@@ -26,11 +26,11 @@ extension ConnectionWorker {
     func has(_ name: String) -> Bool { fields.contains { $0.name.isSameField(name) } }
     for (name, line) in standingLines(for: request.url) where !has(name) { writer.put(line) }
     for (name, value) in fields where !name.isSameField("Content-Length") { writer.put(field: name, value) }
-    if transfer.isChunked {
+    if transfer.body.isChunked {
       writer.put("Transfer-Encoding: chunked\r\n")
-    } else if transfer.reader != nil || request.sendsLength {
+    } else if transfer.body.reader != nil || request.sendsLength {
       writer.put("Content-Length: ")
-      writer.put(UInt64(transfer.length ?? 0))
+      writer.put(UInt64(transfer.body.length ?? 0))
       writer.put("\r\n")
     }
     writer.put("\r\n")

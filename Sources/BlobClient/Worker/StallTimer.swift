@@ -32,24 +32,24 @@ struct StallTimer {
   /// Returns the milliseconds until the next timeout. Throws `.timeout` when one has passed.
   mutating func wait(_ transfer: Transfer) throws(TransportError) -> Int32 {
     let now = SuspendingClock.now
-    let mark = transfer.sent + transfer.given + transfer.received + Int64(transfer.attempts)
+    let mark = transfer.body.sent + transfer.body.given + transfer.response.received + Int64(transfer.attempts)
     if mark != self.mark {
       self.mark = mark
       moved = now
     }
-    let sentMark = transfer.sent + transfer.given + Int64(transfer.attempts)
+    let sentMark = transfer.body.sent + transfer.body.given + Int64(transfer.attempts)
     if sentMark != self.sentMark {
       self.sentMark = sentMark
       (sent, asked) = (now, now)
     }
     // With interim responses the server says that it processes what it received. A safe request does not give it such
     // work.
-    if transfer.interimHeads != interimHeads {
-      interimHeads = transfer.interimHeads
+    if transfer.response.interimHeads != interimHeads {
+      interimHeads = transfer.response.interimHeads
       if !isSafe { asked = now }
     }
-    let mustAnswer = transfer.isSent && !isSafe
-    let isFinishing = mustAnswer && transfer.head.final == nil
+    let mustAnswer = transfer.body.isSent && !isSafe
+    let isFinishing = mustAnswer && transfer.response.head.final == nil
     let limit = isFinishing ? finishing : noProgress
     let left = limit - (now - moved)
     if left <= .zero { throw expired(transfer, isFinishing, limit) }
@@ -71,10 +71,10 @@ struct StallTimer {
   /// response. A final head that comes before the whole body was sent starts it for the last time: the server does not
   /// use what is sent later.
   private mutating func rest(_ transfer: Transfer, _ now: SuspendingClock.Instant) -> Duration {
-    if transfer.isSent, answered == nil {
+    if transfer.body.isSent, answered == nil {
       return rest(of: finishing, now)
     }
-    guard transfer.head.final != nil else {
+    guard transfer.response.head.final != nil else {
       // While no response has begun, the body may stall for as long as `noProgress` allows.
       answered = nil
       let limit = max(finishing, noProgress)
@@ -93,7 +93,7 @@ struct StallTimer {
   private func trickled(_ transfer: Transfer) -> TransportError {
     TransportError(
       .timeout,
-      "\(transfer.job.name): the server did not end its answer within \(finishing), and \(transfer.received) bytes of it have come"
+      "\(transfer.job.name): the server did not end its answer within \(finishing), and \(transfer.response.received) bytes of it have come"
     )
   }
 
@@ -101,10 +101,10 @@ struct StallTimer {
     let what =
       isFinishing && interimHeads > 0
       ? "the server said that it was at work, and did not answer within \(limit) of that, or "
-        + "\(limit * Self.mostFinishing) of the last byte, after \(transfer.sent) bytes were sent"
+        + "\(limit * Self.mostFinishing) of the last byte, after \(transfer.body.sent) bytes were sent"
       : isFinishing
-        ? "the server did not answer within \(limit) of the last byte, after \(transfer.sent) bytes were sent"
-        : "nothing moved for \(limit), after \(transfer.sent) bytes were sent and \(transfer.received) received"
+        ? "the server did not answer within \(limit) of the last byte, after \(transfer.body.sent) bytes were sent"
+        : "nothing moved for \(limit), after \(transfer.body.sent) bytes were sent and \(transfer.response.received) received"
     return TransportError(.timeout, "\(transfer.job.name): \(what)")
   }
 }

@@ -26,7 +26,7 @@ extension ConnectionWorker {
     noteEarlySuccess(talk, transfer)
     throw TransportError(
       .broken,
-      "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.sent) bytes were sent, before the "
+      "\(transfer.job.name): \(transfer.server) answered \(head.status) after \(transfer.body.sent) bytes were sent, before the "
         + "last of them had arrived there")
   }
 

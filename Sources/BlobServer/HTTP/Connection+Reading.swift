@@ -10,23 +10,24 @@ extension Connection {
   private static let mostAhead = 64 << 10
 
   func read() {
-    if let pipe = loop.pipe, let receiver = pipedReceiver { return splice(to: receiver, pipe) }
-    let room = loop.room
-    held.withUnsafeBytes { room.copyMemory(from: $0) }
-    let end = min(room.count, held.count + mostToRead)
-    switch stream.receive(into: UnsafeMutableRawBufferPointer(rebasing: room[held.count..<end])) {
+    if let pipe = loop.buffers.pipe, let receiver = pipedReceiver { return splice(to: receiver, pipe) }
+    let room = loop.buffers.received
+    let kept = unparsed.bytes.count
+    unparsed.bytes.withUnsafeBytes { room.copyMemory(from: $0) }
+    let end = min(room.count, kept + mostToRead)
+    switch stream.receive(into: UnsafeMutableRawBufferPointer(rebasing: room[kept..<end])) {
     case .bytes(0): break
     case .bytes(let count):
-      timer.came(loop.now, loop.limits)
-      loop.received(count)
-      take(UnsafeMutableRawBufferPointer(rebasing: room[..<(held.count + count)]))
+      timer.came(loop.clock.now, loop.limits)
+      loop.handler.received(count)
+      take(UnsafeMutableRawBufferPointer(rebasing: room[..<(kept + count)]))
     case .end, .broken: close()
     }
   }
 
   /// The receiver to which the next bytes go through the pipe.
   private var pipedReceiver: (any BodyReceiver)? {
-    guard case .receiving(let receiver) = phase, held.isEmpty, receiver.takesPipes, !stream.isEncrypted,
+    guard case .receiving(let receiver) = phase, unparsed.isEmpty, receiver.takesPipes, !stream.isEncrypted,
       parser.contentAhead >= Self.leastPiped
     else { return nil }
     return receiver
@@ -39,12 +40,12 @@ extension Connection {
       read()
       settle()
     }
-    if timer.isOver(loop.now, loop.limits, moved: { Socket.moved(stream.socket.number) }) { close() }
+    if timer.isOver(loop.clock.now, loop.limits, moved: { Socket.moved(stream.socket.number) }) { close() }
   }
 
   /// The number of bytes to wait for before the next `read`, at most the rest of the body.
   var leastToRead: Int32 {
-    loop.pipe != nil && pipedReceiver != nil ? min(pace.least, Int32(clamping: parser.contentAhead)) : 1
+    loop.buffers.pipe != nil && pipedReceiver != nil ? min(pace.least, Int32(clamping: parser.contentAhead)) : 1
   }
 
   /// Within a body, reads no bytes of the next request, so that none need to be copied.
@@ -55,17 +56,16 @@ extension Connection {
   }
 
   func takeHeld() {
-    if held.isEmpty { return }
-    var bytes = held
-    held = []
+    if unparsed.isEmpty { return }
+    var bytes = unparsed.take()
     bytes.withUnsafeMutableBytes { take($0) }
   }
 
-  /// Parses the received bytes as far as the phase allows, and keeps the rest. It also keeps the rest, and sets
-  /// `hasTurnLeft`, once other connections should have their turn.
+  /// Parses the received bytes as far as the phase allows and other connections need not have their turn, and keeps the
+  /// rest.
   private func take(_ bytes: UnsafeMutableRawBufferPointer) {
-    held = []
-    hasTurnLeft = false
+    unparsed.clear()
+    var hasTurnLeft = false
     var received = ReceivedBytes(bytes)
     while readsRequest, !received.left.isEmpty || !parser.isBetweenRequests {
       if received.isTurnOver, !received.left.isEmpty {
@@ -76,7 +76,7 @@ extension Connection {
     }
     if readsRequest, let content = received.takeContent() { receive(content) }
     if isLingering { return }
-    held = Array(received.left)
+    unparsed.keep(UnsafeRawBufferPointer(received.left), hasTurnLeft: hasTurnLeft)
   }
 
   /// One step of the parser. Returns false if it needs more bytes.
@@ -105,11 +105,10 @@ extension Connection {
   }
 
   private func begin(_ head: RequestHead, hasMore: Bool) {
-    timer.goOn(loop.now)
-    isProbed = false
+    timer.goOn(loop.clock.now)
     let request = Request(head, self)
     begin(request)
-    follow(loop.route(request, loop.service), bodyIsRead: false, hasMore: hasMore)
+    follow(loop.handler.plan(request), bodyIsRead: false, hasMore: hasMore)
   }
 
   private func receive(_ bytes: UnsafeRawBufferPointer) {
@@ -151,7 +150,7 @@ extension Connection {
 
   /// Gives the receiver what has arrived and was too little to be reported, because the connection is about to close.
   func takeArrived() {
-    if let pipe = loop.pipe, let receiver = pipedReceiver { _ = try? move(to: receiver, pipe) }
+    if let pipe = loop.buffers.pipe, let receiver = pipedReceiver { _ = try? move(to: receiver, pipe) }
   }
 
   /// Moves available content from the socket to the receiver through the pipe, at most the pipe's capacity. Returns the
@@ -159,8 +158,8 @@ extension Connection {
   private func move(to receiver: any BodyReceiver, _ pipe: SplicePipe) throws(ServerError) -> Int {
     let count = pipe.fill(from: stream.socket, atMost: parser.contentAhead)
     if count <= 0 { return count }
-    pace.came(count, at: loop.now)
-    loop.received(count)
+    pace.came(count, at: loop.clock.now)
+    loop.handler.received(count)
     notes?.received += Int64(count)
     do throws(ServerError) {
       try receiver.take(.piped(pipe.reader, count: count))

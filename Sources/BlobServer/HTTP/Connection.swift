@@ -24,27 +24,19 @@ final class Connection: @unchecked Sendable {
     case closed
   }
 
-  /// The number by which the event loop identifies the connection.
-  let tag: UInt64
   let stream: ClientStream
   unowned let loop: EventLoop
   var phase: Phase
   var timer: ConnectionTimer
   var parser = RequestParser()
   private var writer: ResponseWriter
-  /// Bytes that were read but not parsed yet.
-  var held: [UInt8] = []
-  /// `held` can be parsed at once: only other connections had to have their turn first.
-  var hasTurnLeft = false
+  var unparsed = UnparsedBytes()
   var pace = BodyPace()
   /// The event loop will call `goOn`.
   private var isQueued = false
   /// The request that has not been answered yet.
   var request: Request?
-  /// The events that the poller watches for; nil: the poller does not watch this socket.
-  private var watched: Poller.Interest?
-  /// An interim response was sent to find out whether the client is still connected.
-  var isProbed = false
+  private var socketWatch: SocketWatch
   /// Facts about the current request, for the log and the counters; nil: no request has begun.
   var notes: RequestNotes?
 
@@ -53,17 +45,19 @@ final class Connection: @unchecked Sendable {
 
   init(_ stream: ClientStream, tag: UInt64, _ loop: EventLoop) {
     self.stream = stream
-    self.tag = tag
+    socketWatch = SocketWatch(tag: tag)
     self.loop = loop
     phase = stream.isEncrypted ? .handshake : .head
-    timer = ConnectionTimer(loop.now, loop.limits)
+    timer = ConnectionTimer(loop.clock.now, loop.limits)
     writer = ResponseWriter(stream)
   }
 
+  /// The number by which the event loop identifies the connection.
+  var tag: UInt64 { socketWatch.tag }
   var isLingering: Bool { if case .lingering = phase { true } else { false } }
   private var isWaiting: Bool { if case .waiting = phase { true } else { false } }
   /// Whether it may be closed because another client waits for its place: bytes that have arrived are not lost.
-  var mayYield: Bool { isLingering || !stream.hasMore && !hasTurnLeft && Socket.isEmpty(stream.socket.number) }
+  var mayYield: Bool { isLingering || !stream.hasMore && !unparsed.hasTurnLeft && Socket.isEmpty(stream.socket.number) }
   var readsRequest: Bool {
     switch phase {
     case .head, .receiving, .discarding: true
@@ -73,18 +67,18 @@ final class Connection: @unchecked Sendable {
 
   // MARK: Called by the event loop
 
-  func start() { if !watch(.read) { close() } }
+  func start() { if !watch(for: .read) { close() } }
 
   /// Called when the socket is readable, writable or broken.
   func advance(_ event: Poller.Event) {
     switch phase {
     case .handshake: shakeHands()
     // Otherwise the poller would report the same event again and again while the worker is busy.
-    case .waiting: if event.isBroken { unwatch() } else { watch([]) }
+    case .waiting: if event.isBroken { unwatch() } else { watch(for: []) }
     case .answering: flush()
-    case .lingering: if !stream.discard(through: loop.room) { close() }
+    case .lingering: if !stream.discard(through: loop.buffers.received) { close() }
     case .head, .receiving, .discarding:
-      if !writer.isEmpty, writer.flush(through: loop.fileRoom) == .broken { return close() }
+      if !writer.isEmpty, writer.flush(through: loop.buffers.file) == .broken { return close() }
       if event.isReadable || event.isWritable || event.isBroken { goOnReading() }
     case .closed: return
     }
@@ -98,12 +92,12 @@ final class Connection: @unchecked Sendable {
     settle()
   }
 
-  private func goOnReading() { if hasTurnLeft { takeHeld() } else { read() } }
+  private func goOnReading() { if unparsed.hasTurnLeft { takeHeld() } else { read() } }
 
   /// Called with the worker's decision.
   func decided(_ plan: Plan) {
     guard case .waiting(let bodyIsRead) = phase else { preconditionFailure("no worker was asked") }
-    timer.goOn(loop.now)
+    timer.goOn(loop.clock.now)
     phase = .head
     follow(plan, bodyIsRead: bodyIsRead)
     if loop.isCutting { return cut() }
@@ -123,7 +117,7 @@ final class Connection: @unchecked Sendable {
       hasFiles = true
     }
     if case .answering(let reply, _) = phase, reply.isOfFiles, sendsBody(of: reply), loop.isCutting, let request {
-      loop.counters.cutDownloads.note(request.target)
+      loop.handler.counters.cutDownloads.note(request.target)
     }
     phase = .closed
     unwatch()
@@ -133,17 +127,17 @@ final class Connection: @unchecked Sendable {
 
   func begin(_ request: Request) {
     self.request = request
-    loop.requestBegan()
+    loop.handler.requestBegan()
     notes = newNotes
   }
 
-  private var newNotes: RequestNotes { RequestNotes(.now, address: loop.wantsAddresses ? peerAddress : nil) }
+  private var newNotes: RequestNotes { RequestNotes(.now, address: loop.handler.wantsAddresses ? peerAddress : nil) }
 
   private func endRequest() {
-    if let notes { loop.ended(notes, request, sent: writer.sent) }
-    request?.endVisit(loop.counters, status: notes?.status)
+    if let notes { loop.handler.ended(notes, request, sent: writer.sent) }
+    request?.endVisit(loop.handler.counters, status: notes?.status)
     notes = nil
-    if request != nil { loop.requestEnded() }
+    if request != nil { loop.handler.requestEnded() }
     request = nil
   }
 
@@ -157,39 +151,32 @@ final class Connection: @unchecked Sendable {
       // If TLS must write before it can read, bytes stay unread in the socket; watching for reads would report them
       // again and again.
       stream.setLeastReadable(leastToRead)
-      watch(stream.mustWriteToRead ? .write : writer.isEmpty ? .read : [.read, .write])
-      if stream.hasMore || hasTurnLeft, !isQueued {
+      watch(for: stream.mustWriteToRead ? .write : writer.isEmpty ? .read : [.read, .write])
+      if stream.hasMore || unparsed.hasTurnLeft, !isQueued {
         isQueued = true
         loop.goOnLater(with: self)
       }
-    case .answering: watch(.write)
+    case .answering: watch(for: .write)
     case .lingering:
       stream.setLeastReadable(1)
-      watch(.read)
+      watch(for: .read)
     }
   }
 
-  @discardableResult private func watch(_ interest: Poller.Interest) -> Bool {
-    if watched == interest { return true }
-    defer { watched = interest }
-    let socket = stream.socket.number
-    return watched == nil
-      ? loop.poller.add(socket, interest, tag: tag) : loop.poller.change(socket, interest, tag: tag)
+  @discardableResult private func watch(for interest: Poller.Interest) -> Bool {
+    socketWatch.change(to: interest, of: stream.socket, in: loop.poller)
   }
 
-  private func unwatch() {
-    if watched != nil { loop.poller.remove(stream.socket.number) }
-    watched = nil
-  }
+  private func unwatch() { socketWatch.end(of: stream.socket, in: loop.poller) }
 
   private func shakeHands() {
-    timer.came(loop.now, loop.limits)
+    timer.came(loop.clock.now, loop.limits)
     switch stream.handshake() {
     case .done:
       phase = .head
       read()
-    case .reading: watch(.read)
-    case .writing: watch(.write)
+    case .reading: watch(for: .read)
+    case .writing: watch(for: .write)
     case .failed: close()
     }
   }
@@ -205,7 +192,7 @@ final class Connection: @unchecked Sendable {
       if isRead { return follow(receiver.end([:]), bodyIsRead: true) }
       phase = .receiving(receiver)
       pace.bodyBegins()
-      if request.expectsLeave, !hasMore, held.isEmpty { sendInterim(Self.leave) }
+      if request.expectsLeave, !hasMore, unparsed.isEmpty { sendInterim(Self.leave) }
     case .later(let start):
       if loop.isCutting { return close() }
       phase = .waiting(bodyIsRead: bodyIsRead)
@@ -224,7 +211,7 @@ final class Connection: @unchecked Sendable {
   private static let leave = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
   func answer(_ reply: Reply, closes: Bool = false) {
-    let reply = request.map { loop.service.completed(reply, to: $0) } ?? reply
+    let reply = request.map { loop.handler.service.completed(reply, to: $0) } ?? reply
     let closes = closes || loop.isCutting || loop.isCrowded || request?.keepsConnection != true
     let text = reply.text(to: method, date: loop.date, keepsConnection: !closes)
     // A malformed request is answered although it has not begun.
@@ -244,23 +231,23 @@ final class Connection: @unchecked Sendable {
   private func send() {
     guard case .answering(let reply, let closes) = phase else { return }
     let before = writer.sent
-    let outcome = writer.flush(through: loop.fileRoom)
-    loop.counters.bytesSent.add(writer.sent - before)
+    let outcome = writer.flush(through: loop.buffers.file)
+    loop.handler.counters.bytesSent.add(writer.sent - before)
     switch outcome {
     case .blocked: return
     case .broken: return close()
     case .done:
-      if reply.isOfFiles, sendsBody(of: reply) { loop.counters.filesSent.add(1) }
+      if reply.isOfFiles, sendsBody(of: reply) { loop.handler.counters.filesSent.add(1) }
       endRequest()
     }
     if closes {
       stream.endSending()
       phase = .lingering
-      timer.linger(loop.now, isInVain: reply.status == 409 && parser.method == "PATCH")
+      timer.linger(loop.clock.now, isInVain: reply.status == 409 && parser.method == "PATCH")
       loop.lingers(self)
     } else {
       phase = .head
-      timer.idle(loop.now)
+      timer.idle(loop.clock.now)
     }
   }
 
@@ -274,7 +261,7 @@ final class Connection: @unchecked Sendable {
   /// Sends an interim response. Bytes that the socket does not accept at once are sent before the final response.
   func sendInterim(_ text: [UInt8]) {
     writer.add(text)
-    _ = writer.flush(through: loop.fileRoom)  // if this fails, the next write fails too
+    _ = writer.flush(through: loop.buffers.file)  // if this fails, the next write fails too
   }
 
   /// Whether the client has acknowledged all sent bytes, so that a short message can be sent as a whole.
@@ -292,8 +279,8 @@ final class Connection: @unchecked Sendable {
     case .open: return false
     case .gone: return true
     case .sendsNoMore:
-      if !isProbed, knowsInterim { sendInterim(Self.leave) }
-      isProbed = true
+      if notes?.hasProbed == false, knowsInterim { sendInterim(Self.leave) }
+      notes?.hasProbed = true
       return !knowsInterim
     }
   }

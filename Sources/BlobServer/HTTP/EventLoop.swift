@@ -5,7 +5,7 @@ import Synchronization
 
 /// A thread that serves many connections. It does no slow work: workers do that, and post their decisions.
 final class EventLoop: @unchecked Sendable {
-  // Everything but `inbox`, `connectionCount` and `isRunning` belongs to the thread.
+  // Everything but `inbox`, `places` and `isRunning` belongs to the thread.
   enum Message: Sendable {
     case accepted(Descriptor)
     case decided(Connection, Plan)
@@ -19,70 +19,42 @@ final class EventLoop: @unchecked Sendable {
     case cut
   }
 
-  let service: Service
-  let counters: Counters
-  /// Decides about each request.
-  let route: Route
-  typealias Route = @Sendable (Request, Service) -> Plan
+  let handler: RequestHandler
   let poller: Poller
   let limits: ConnectionTimer.Limits
-  /// Buffers for received bytes and for file bytes to send; their content is valid until the next call that uses them.
-  let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
-  let fileRoom = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 4096)
-  /// nil if the system has no suitable pipes.
-  let pipe = SplicePipe()
-  private(set) var now = ContinuousClock.now
+  let buffers = LoopBuffers()
+  private(set) var clock: LoopClock
   private(set) var isCutting = false
-  /// When a client last found no place, and no connection that could be closed for it; nil: none waits.
-  private var crowded: ContinuousClock.Instant?
-
-  private let tls: TLSContext?
-  private let listener: Descriptor
-  private let most: Int
-  private let mostLingering: Int
+  private var acceptor: Acceptor
+  private var connections: ConnectionTable
+  /// Includes the places of connections that the other loop has accepted for this one.
+  private let places: ConnectionPlaces
   /// Another event loop, which serves new connections while it has fewer than this one.
   weak var other: EventLoop?
 
-  private var connections: [UInt64: Connection] = [:]
-  private var latest = EventLoop.listenerTag
-  private var unread: [Connection] = []
-  private var lingering: [Connection] = []
-  private var accepts = true
-  private var listens = false
-  private var swept = ContinuousClock.now
-  private var dated: (second: Int64, text: String?) = (0, nil)
-
   private let inbox = Mutex<[Message]>([])
-  /// Connections of this loop, including those that the other loop has accepted for it.
-  let connectionCount = Atomic(0)
   private let isRunning = Monitor(false)
-
-  private static let listenerTag: UInt64 = 0
 
   /// - `most`: maximum number of connections.
   /// - `mostLingering`: how many of them may stay open after their last response.
   /// - `counters`: nil for those of the service.
   init(
     _ service: Service, _ listener: Descriptor, _ tls: TLSContext?, most: Int, mostLingering: Int,
-    counters: Counters? = nil, route: @escaping Route = Router.plan
+    counters: Counters? = nil, route: @escaping RequestHandler.Route = Router.plan
   ) throws(ServerError) {
     guard let poller = Poller() else { throw failed("watch", "connections") }
     self.poller = poller
-    self.service = service
-    self.counters = counters ?? service.counters
-    self.route = route
-    self.listener = listener
-    self.tls = tls
-    self.most = most
-    self.mostLingering = mostLingering
+    handler = RequestHandler(service, counters ?? service.counters, route: route)
+    acceptor = Acceptor(listener, poller, tls)
+    connections = ConnectionTable(mostLingering: mostLingering)
+    places = ConnectionPlaces(most)
     let options = service.options
     limits = .init(idle: options.idleTimeout, head: options.headTimeout, bytesPerSecond: options.minimumRate)
+    clock = LoopClock(checksEvery: limits.interval)
   }
 
-  deinit {
-    room.deallocate()
-    fileRoom.deallocate()
-  }
+  /// The number of connections that are open or about to be served.
+  var connectionCount: Int { places.countReserved }
 
   func start() {
     isRunning.update { $0 = true }
@@ -108,50 +80,40 @@ final class EventLoop: @unchecked Sendable {
   /// `hasFiles`: a worker closes the files that the connection was receiving. Its place counts files too, so it is free
   /// only after that.
   func forget(_ connection: Connection, hasFiles: Bool) {
-    if connections.removeValue(forKey: connection.tag) == nil { return }
-    counters.connections.add(-1)
-    if let index = lingering.firstIndex(where: { $0 === connection }) { lingering.remove(at: index) }
+    if !connections.remove(connection) { return }
+    handler.counters.connections.add(-1)
     // Workers start what they are given in order.
-    if hasFiles { service.workers.submit { [self] in post(.released) } } else { released() }
+    if hasFiles { handler.service.workers.submit { [self] in post(.released) } } else { released() }
   }
 
   private func released() {
-    release()
-    listen()
+    places.release()
+    acceptor.listen()
   }
 
   /// Calls `goOn` after other connections have had their turn.
-  func goOnLater(with connection: Connection) { unread.append(connection) }
+  func goOnLater(with connection: Connection) { connections.addUnread(connection) }
 
   /// If too many connections linger, the oldest one is closed.
-  func lingers(_ connection: Connection) {
-    lingering.append(connection)
-    if lingering.count > mostLingering { lingering[0].close() }
-  }
+  func lingers(_ connection: Connection) { connections.addLingering(connection)?.close() }
 
   /// Whether connections must close after their response, so that a waiting client gets a place.
-  var isCrowded: Bool { crowded != nil }
+  var isCrowded: Bool { acceptor.isCrowded }
 
   /// The value of the `Date` header field.
-  var date: String? {
-    let second = wallClock() / 1_000_000_000
-    if second != dated.second { dated = (second, HTTPDate.text(second * 1_000_000_000)) }
-    return dated.text
-  }
+  var date: String? { clock.date() }
 
   // MARK: The thread
 
   private func run() {
-    listen()
+    acceptor.listen()
     while !isCutting || !connections.isEmpty {
-      poller.wait(milliseconds: unread.isEmpty ? untilTurn : 0) { event in
-        now = .now
-        if event.tag == Self.listenerTag { accept() } else { connections[event.tag]?.advance(event) }
+      poller.wait(milliseconds: connections.hasUnread ? 0 : untilTurn) { event in
+        clock.tick()
+        if event.tag == Acceptor.tag { accept() } else { connections[event.tag]?.advance(event) }
       }
-      now = .now
-      let again = unread
-      unread = []
-      for connection in again { connection.goOn() }
+      clock.tick()
+      for connection in connections.takeUnread() { connection.goOn() }
       for message in inbox.withLock({ inbox in
         defer { inbox = [] }
         return inbox
@@ -167,56 +129,47 @@ final class EventLoop: @unchecked Sendable {
     case .released: released()
     case .crowded:
       // The socket is added again below, because the poller may have reported the waiting client to the other loop only.
-      stopListening()
-      if closeIdle() { listen() } else { crowded = now }
-    case .stopAccepting:
-      accepts = false
-      stopListening()
+      acceptor.pause()
+      if closeIdle() { acceptor.listen() } else { acceptor.pause(crowded: clock.now) }
+    case .stopAccepting: acceptor.end()
     case .cut:
       isCutting = true
-      for connection in connections.values { connection.cut() }
+      for connection in connections.all { connection.cut() }
     }
   }
 
   /// The time until something must be done that no event causes, in milliseconds.
   private var untilTurn: Int32 {
-    if connections.isEmpty, listens || !accepts { return -1 }
-    let next = min(swept + limits.interval, crowded.map { $0 + Self.crowdedTurn } ?? swept + limits.interval)
+    if connections.isEmpty, acceptor.needsNoTurn { return -1 }
+    let next = min(clock.nextSweep, acceptor.nextTurn ?? clock.nextSweep)
     let left = (next - .now).components
     return Int32(clamping: max(0, left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1))
   }
 
   private func sweep() {
-    if let crowded, now - crowded >= Self.crowdedTurn { listen() }
-    if now - swept < limits.interval { return }
+    if let turn = acceptor.nextTurn, clock.now >= turn { acceptor.listen() }
+    let pause = clock.now - clock.nextSweep
+    if pause < .zero { return }
     // The process was stopped, or the machine slept. Requests may have arrived that were not read yet.
-    let pause = now - swept - limits.interval
     if pause > Self.leastPause {
-      for connection in connections.values { connection.timer.extend(by: pause, since: swept) }
+      for connection in connections.all { connection.timer.extend(by: pause, since: clock.swept) }
     }
-    swept = now
-    for connection in connections.values { connection.check() }
-    listen()
+    clock.noteSweep()
+    for connection in connections.all { connection.check() }
+    acceptor.listen()
   }
 
   // MARK: Accepting
 
-  /// Listens also while there is no place: a client that then comes gets the place of a connection that is not needed.
-  private func listen() {
-    if listens || !accepts { return }
-    crowded = nil
-    listens = poller.add(listener.number, [.read, .shared], tag: Self.listenerTag)
-  }
-
   private func accept() {
-    if !accepts { return }
+    if !acceptor.isOpen { return }
     guard let loop = reserve() else { return makeRoom() }
-    let number = Socket.accept(listener.number)
+    let number = acceptor.accept()
     if number < 0 {
       let errno = errno
-      loop.release()
+      loop.places.release()
       if errno == EAGAIN || errno == EINTR || errno == ECONNABORTED { return }
-      return stopListening()  // no descriptor is available
+      return acceptor.pause()  // no descriptor is available
     }
     let socket = Descriptor(number)
     if loop === self { serve(socket) } else { loop.post(.accepted(socket)) }
@@ -225,41 +178,21 @@ final class EventLoop: @unchecked Sendable {
   /// Reserves a place for a connection before it is accepted, so that another thread cannot take the place. Returns the
   /// event loop that will serve it: the one with fewer connections. nil: both are full.
   private func reserve() -> EventLoop? {
-    guard let other else { return reservesOne() ? self : nil }
-    let isOtherFirst =
-      other.connectionCount.load(ordering: .relaxed) < connectionCount.load(ordering: .relaxed)
-    return (isOtherFirst ? [other, self] : [self, other]).first { $0.reservesOne() }
+    guard let other else { return places.reserve() ? self : nil }
+    let isOtherFirst = other.places.countReserved < places.countReserved
+    return (isOtherFirst ? [other, self] : [self, other]).first { $0.places.reserve() }
   }
-
-  private func reservesOne() -> Bool {
-    var count = connectionCount.load(ordering: .relaxed)
-    while count < most {
-      let (isDone, current) = connectionCount.weakCompareExchange(
-        expected: count, desired: count + 1, ordering: .relaxed)
-      if isDone { return true }
-      count = current
-    }
-    return false
-  }
-
-  private func release() { connectionCount.subtract(1, ordering: .relaxed) }
 
   /// If no connection of this loop can be closed, the other loop looks for one, and this one waits until one has ended.
   private func makeRoom() {
     if closeIdle() { return }
-    stopListening()
-    crowded = now
+    acceptor.pause(crowded: clock.now)
     other?.post(.crowded)
   }
 
   /// Closes the connection that is least needed. Returns false if each of them is needed.
   private func closeIdle() -> Bool {
-    let idle = connections.values.compactMap { connection in
-      connection.timer.yieldsFrom.map { (connection, from: $0) }
-    }
-    guard let (connection, from) = idle.min(by: { $0.from < $1.from }), from <= now, connection.mayYield else {
-      return false
-    }
+    guard let connection = connections.leastNeeded(at: clock.now) else { return false }
     connection.close()
     return true
   }
@@ -267,24 +200,26 @@ final class EventLoop: @unchecked Sendable {
   /// A busy machine may delay the loop by less.
   private static let leastPause = Duration.seconds(2)
 
-  /// How often to look for a connection that can be closed while a client waits.
-  private static let crowdedTurn = Duration.milliseconds(100)
-
-  /// Stops accepting until a connection of this loop has ended, or may have become idle.
-  private func stopListening() {
-    if listens { poller.remove(listener.number) }
-    listens = false
-  }
-
   /// Serves a connection whose place was reserved.
   private func serve(_ socket: Descriptor) {
-    if isCutting { return release() }
-    let session = tls.map { $0.session(on: socket.number) }
-    if case .some(nil) = session { return release() }  // out of memory
-    latest += 1
-    let connection = Connection(ClientStream(socket, session ?? nil), tag: latest, self)
-    connections[latest] = connection
-    counters.connections.add(1)
+    guard !isCutting, let stream = acceptor.stream(of: socket) else { return places.release() }
+    let connection = Connection(stream, tag: connections.newTag(), self)
+    connections.add(connection)
+    handler.counters.connections.add(1)
     connection.start()
+  }
+}
+
+/// What an event loop moves bytes with. The content is valid until the next call that uses it.
+struct LoopBuffers: ~Copyable {
+  let received = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
+  /// Bytes of files to send.
+  let file = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 4096)
+  /// nil if the system has no suitable pipes.
+  let pipe = SplicePipe()
+
+  deinit {
+    received.deallocate()
+    file.deallocate()
   }
 }

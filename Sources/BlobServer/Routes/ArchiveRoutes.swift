@@ -15,8 +15,8 @@ enum ArchiveRoutes {
       throw ServerError(400, "an archive is 'zip' or 'tar'")
     }
     if call.options.reading != .files { throw ServerError(403, "files cannot be read here, and so neither an archive") }
-    guard let place = call.service.archives.take() else { throw tooMany }
-    return call.service.onArchiver { () throws(ServerError) in
+    guard let place = call.service.archives.count.take() else { throw tooMany }
+    return call.service.archives.threads.plan { () throws(ServerError) in
       try plan(call, path, format, place)
     }
   }
@@ -29,12 +29,12 @@ enum ArchiveRoutes {
     if !isWanted() { throw ServerError(503, "the client has gone") }
     let name = ArchiveName.safe(path.isRoot ? Array((call.options.page?.name ?? "files").utf8) : path.name.bytes)
     let tree = try service.store.tree(path, named: name, while: isWanted)
-    guard let bytes = service.archiveBytes.take(tree.size) else { throw tooMany }
+    guard let bytes = service.archives.bytes.take(tree.size) else { throw tooMany }
     let archive = try Archive(tree, format)
     try Preconditions.checkMatch(call.headers, archive.etag)
     var part = Archive.Part(
-      archive: archive, range: 0..<archive.length, store: service.store, folder: path, cache: service.archiveSums,
-      sums: format.hasSums ? service.archiveSums.known(of: tree) : [UInt32?](repeating: nil, count: archive.count),
+      archive: archive, range: 0..<archive.length, store: service.store, folder: path, cache: service.archives.sums,
+      sums: format.hasSums ? service.archives.sums.known(of: tree) : [UInt32?](repeating: nil, count: archive.count),
       notice: call.options.notice)
     var headers: HTTPHeaders = ["ETag": archive.etag, "Accept-Ranges": "bytes", "Cache-Control": "private, no-cache"]
     var reply: Reply
@@ -67,7 +67,7 @@ enum ArchiveRoutes {
   ) throws(ServerError) {
     let missing = part.archive.entriesWithSums(in: part.range).filter { [part] in part.sums[$0] == nil }
     if missing.isEmpty { return }
-    guard let turn = service.archiveReading.take() else { throw tooMany }
+    guard let turn = service.archives.reading.take() else { throw tooMany }
     defer { withExtendedLifetime(turn) {} }
     let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
     defer { room.deallocate() }

@@ -24,7 +24,7 @@ enum GetRoutes {
     let file = try call.service.store.open(path)
     if let thumbnail = try ThumbnailRoutes.plan(call, path, file) { return thumbnail }
     let clientHasIt = try Preconditions.clientHasIt(call.headers, file.item)
-    let known = call.service.digests.answer(call.headers["Want-Repr-Digest"], of: file.item)
+    let known = call.service.digestReader.known.answer(call.headers["Want-Repr-Digest"], of: file.item)
     guard known == nil, call.method == "HEAD", let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"]) else {
       return .reply(reply(call, path, file, known, clientHasIt))
     }

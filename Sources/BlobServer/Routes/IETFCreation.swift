@@ -174,7 +174,8 @@ final class IETFReceiver: BodyReceiver {
       reply.headers["ETag"] = publication.etag
       reply.tell(publication)
       if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
-      reply.headers["Repr-Digest"] = service.digests.remember(values, of: publication.item) ?? upload.record.digest
+      reply.headers["Repr-Digest"] =
+        service.digestReader.known.remember(values, of: publication.item) ?? upload.record.digest
       return reply
     case .failure(let error): return ietf.failed(error)
     }

@@ -18,7 +18,7 @@ enum MonitoringRoutes {
       return nil
     }
     return unlessPublished(target, service, otherwise: { Router.regular(request, target, service) }) {
-      guard let problem = service.health.problem else { return Reply(200, uncached, text: "ok") }
+      guard let problem = service.upkeep.health.problem else { return Reply(200, uncached, text: "ok") }
       return Reply(503, uncached, text: problem)
     }
   }
@@ -39,10 +39,10 @@ enum MonitoringRoutes {
     _ target: RequestTarget, _ service: Service, otherwise: @escaping @Sendable () -> Plan,
     _ reply: @escaping @Sendable () -> Reply
   ) -> Plan {
-    if service.health.stall != nil || !service.health.mayHave(BytePath(target.path.dropFirst())) {
+    if service.upkeep.health.stall != nil || !service.upkeep.health.mayHave(BytePath(target.path.dropFirst())) {
       return .reply(reply())
     }
-    return service.besideUploads {
+    return service.folders.lookUp {
       do throws(ServerError) {
         let item = try service.store.item(at: ServedPath.fromURL(target.path).path)
         return item == nil ? .reply(reply()) : otherwise()

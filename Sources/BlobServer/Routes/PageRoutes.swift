@@ -11,7 +11,7 @@ enum PageRoutes {
     let limit = try call.target.value(of: "limit").flatMap { Int(String(decoding: $0, as: UTF8.self)) }
     let most = limit.map { min(max(1, $0), mostNames) } ?? mostNames
     let isForScripts = call.headers.accepts("application/json")
-    return try call.service.onLister { () throws(ServerError) in
+    return try call.service.folders.page { () throws(ServerError) in
       // Many may have waited for the lists before this one.
       if call.request.clientHasGone { throw ServerError(503, "the client has not waited for the list of \(path)") }
       let list = try call.service.store.list(path, after: start, atMost: most)

@@ -133,7 +133,7 @@ private final class PutReceiver: BodyReceiver {
         reply.headers["Location"] = location
         reply.tell(publication)
         if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
-        reply.headers["Repr-Digest"] = service.digests.remember(digests?.values, of: publication.item)
+        reply.headers["Repr-Digest"] = service.digestReader.known.remember(digests?.values, of: publication.item)
         return .reply(reply)
       } catch {
         discard()

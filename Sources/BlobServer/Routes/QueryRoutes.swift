@@ -28,7 +28,7 @@ enum QueryRoutes {
       throw ServerError(415, "QUERY takes a list of names (\(names))")
     }
     if let length = call.request.contentLength, length > mostBytes { throw tooLong }
-    guard let permit = call.service.queryBytes.take(mostBytes) else {
+    guard let permit = call.service.queries.bytes.take(mostBytes) else {
       var error = ServerError(503, "too many clients ask for versions of files; try again in a moment")
       error.headers["Retry-After"] = "5"
       throw error
@@ -94,7 +94,7 @@ private struct NamesAnswer {
     let isKnown = words.count > 1 && words[1].elementsEqual(item.etag.utf8)
     guard let wanted, !isKnown else { return "file \(item.length) \(item.etag) -" }
     let file = try store.open(path)
-    var digest = isAnew ? nil : call.service.digests.text(wanted, of: file.item)
+    var digest = isAnew ? nil : call.service.digestReader.known.text(wanted, of: file.item)
     if digest == nil {
       if !isFirst, file.item.length > Self.longestBeside { return nil }
       digest = try read(file, path, wanted)
@@ -110,7 +110,7 @@ private struct NamesAnswer {
     guard let value = try store.digest(of: file, algorithm, while: { !call.request.clientHasGone }),
       try store.item(at: path) == file.item
     else { return nil }
-    return call.service.digests.remember([algorithm: value], of: file.item)
+    return call.service.digestReader.known.remember([algorithm: value], of: file.item)
   }
 }
 
@@ -135,7 +135,7 @@ private final class NamesReceiver: BodyReceiver, @unchecked Sendable {
   }
 
   func end(_ trailers: HTTPHeaders) -> Plan {
-    call.service.onQuerier { [call, folder, permit, body] () throws(ServerError) in
+    call.service.queries.threads.plan { [call, folder, permit, body] () throws(ServerError) in
       var reply = Reply(
         200,
         ["Content-Type": QueryRoutes.versions, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"],

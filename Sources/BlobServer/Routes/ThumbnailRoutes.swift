@@ -22,7 +22,7 @@ enum ThumbnailRoutes {
     if EntityTags("If-None-Match", of: call.headers)?.include(etag, weakly: true) == true {
       return .reply(Reply(304, headers))
     }
-    return call.service.besideUploads {
+    return call.service.folders.lookUp {
       guard MediaType(path.name).mayHavePreview, let start = start(of: file), let jpeg = find(start),
         jpeg.count <= mostBytes
       else { return .refuse(ServerError(404, "\(path) has no preview")) }

@@ -63,6 +63,18 @@ extension ContentCheck {
     return checked
   }
 
+  /// Whether there is a file at the destination, which nobody has sent. One that the destination does not tell of is none.
+  package func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
+    do throws(UploadError) {
+      return try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
+        try await uploader.destination.uploadProtocol.remoteFile(target, location: nil, uploader.context())
+      } != nil
+    } catch {
+      if error.endsQueue { throw error }
+      return false
+    }
+  }
+
   /// Reads a file at the destination and compares it with `source`, byte by byte. Throws if it is not there, or another one.
   package func readBack(
     _ file: CheckedFile, from source: any BlobSource, _ info: BlobInfo

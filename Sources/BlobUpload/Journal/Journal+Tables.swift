@@ -6,7 +6,7 @@ import Blobs
 extension Journal {
   /// The id of a destination. Equal destinations have the same id in every run.
   public func destinationID(_ destination: JournalDestination) throws(JournalError) -> Int64 {
-    try read { store throws(SQLiteError) in try store.destinations.id(of: destination) }
+    try read { store throws(SQLiteError) in try store.uploads.destinations.id(of: destination) }
   }
 
   /// The id under which `Uploader` and `BackgroundUploader` keep their uploads to this destination, with its account. `overwrite`: as
@@ -17,7 +17,7 @@ extension Journal {
 
   /// Every destination for which a push was started, in no particular order.
   public func destinations() throws(JournalError) -> [JournalDestination] {
-    try read { store throws(SQLiteError) in try store.destinations.all() }
+    try read { store throws(SQLiteError) in try store.uploads.destinations.all() }
   }
 
   /// The entries that are not done, the oldest first.

@@ -83,7 +83,7 @@ extension UploadContext {
     var counted = on ?? reporting
     if let on { counted.interim = { [self] head in on.interim(secrets().removed(from: head)) } }
     counted.sent = { [sent = counted.sent, knowledge = server.knowledge] count in
-      knowledge.noteReached()
+      knowledge.contact.noteReached()
       counter.bytes.add(Int64(count), ordering: .relaxed)
       sent(count)
     }

@@ -64,10 +64,10 @@ extension UploadDestination {
         _ = try await s3(
           address, prefix: prefix, signer: signer, options: options, headers: headers, retry: retry,
           retrying: retrying, over: transport)
-        acquaintance.noteAnswer()
+        acquaintance.contact.noteAnswer()
       } catch {
         // A missing response is no rejection: the results of the uploads say more.
-        let isRefused = error.recovery == .giveUp || error.isUnreachable && !acquaintance.hasAccepted
+        let isRefused = error.recovery == .giveUp || error.isUnreachable && !acquaintance.contact.hasAccepted
         if isRefused, error.side != .cancelled { throw error }
       }
     }

@@ -26,7 +26,7 @@ final class CheckReport: PushReport {
       if !isDue { return }
       let read = Quantity.text(bytes: counters.comparedBytes.load(ordering: .relaxed))
       errors.write(
-        "fullbore: \(Quantity.grouped(counters.filesDoneBefore.load(ordering: .relaxed))) files compared, \(read) read\n"
+        "fullbore: \(Quantity.grouped(counters.files.there)) files compared, \(read) read\n"
       )
     }
   }
@@ -39,7 +39,7 @@ final class CheckReport: PushReport {
 
   func checked(_ file: CheckedFile) {
     state.withLock { $0.add(file) }
-    counters.filesDoneBefore.add(1, ordering: .relaxed)
+    counters.count { $0.doneBefore.add(.bytes) }
     let (path, source) = (file.item.target.path, file.item.identity)
     if isJSON {
       var line = JSONLine("checked")

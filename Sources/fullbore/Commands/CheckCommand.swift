@@ -35,8 +35,7 @@ struct CheckCommand: Command {
       if !walk.emptySources.tell(report, checks: true) { status = .failed }
     }
     var totals = report.totals
-    totals.hidden = counters.filesHidden.load(ordering: .relaxed)
-    totals.leftOut = counters.filesLeftOut.load(ordering: .relaxed)
+    (totals.hidden, totals.leftOut) = (counters.files.hidden, counters.files.leftOut)
     totals.filtered = walk.tally.filtered
     totals.beside = await BlockingPool.shared.run { [sources = options.push.sources] in CardRest.paths(beside: sources)
     }

@@ -61,7 +61,7 @@ struct DestinationPush: Sendable {
     if reached.destination.limits.needsLength { opener.needLength() }
     var run = try await PushRun(options, reached, transport, journal, report, counters, outage)
     // Each file is proved once, before it is removed. What is sealed can be read back only while its key is known.
-    if removes, options.seal.sealing == nil { run.verifies = false }
+    if removes, options.seal.sealing == nil { run.settings.verifies = false }
     tellLimitOfPipe(run)
     let feed = PushFeed(
       run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,

@@ -56,7 +56,7 @@ struct PushCommand: Command {
   ) -> Bool {
     let filter = options.tree.filter
     if let useless = walk.tally.uselessPatterns(filter) { report.notice(useless) }
-    if counters.filesFound.load(ordering: .relaxed) == 0, let complaint = walk.tally.complaint(filter) {
+    if counters.files.found == 0, let complaint = walk.tally.complaint(filter) {
       report.ended(complaint)
       return false
     }

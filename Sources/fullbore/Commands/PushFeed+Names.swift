@@ -13,7 +13,7 @@ extension PushFeed {
       let name = name(of: item)
       if !names.take(name, for: item.identity) {
         if let clash = await clash(of: item, in: names, among: kept) {
-          if run.onConflict == .rename, let own = await ownName(for: item, in: names, among: kept) {
+          if run.settings.onConflict == .rename, let own = await ownName(for: item, in: names, among: kept) {
             kept.append(own)
             continue
           }
@@ -22,7 +22,7 @@ extension PushFeed {
             kept.append(item)
             continue
           }
-          if run.onConflict == .skip {
+          if run.settings.onConflict == .skip {
             refused(item, clash.error(isSkipped: true))
             continue
           }

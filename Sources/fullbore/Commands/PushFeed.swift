@@ -37,14 +37,14 @@ struct PushFeed: Sendable {
     self.run = run
     self.names = names
     groups =
-      run.onConflict == .rename
+      run.settings.onConflict == .rename
       ? GroupNumbers(waitsForUnseen: run.waitsForOthers) { item, number in
         guard let numbered = item.under(number, run.destination) else { return nil }
         return names?.take(numbered.target.path, for: item.identity) == false ? nil : numbered
       } : nil
     self.refused =
       refused ?? { item, error in
-        PushObserver(report: run.report, counters: run.counters, skips: run.onConflict == .skip)
+        PushObserver(report: run.report, counters: run.counters, skips: run.settings.onConflict == .skip)
           .ended(item, nil, .failed(error))
       }
     // The metadata of a sealed file is as private as its bytes.
@@ -129,7 +129,7 @@ struct PushFeed: Sendable {
     if let sealed {
       let length = info.length
       (source, info, contentType) = (sealed, sealed.sealed(info), "application/octet-stream")
-      if let length, let whole = info.length { run.counters.bytesFound.addClamped(whole - length) }
+      if let length, let whole = info.length { run.counters.foundBytes(whole - length) }
     }
     let name = name(of: found)
     var target = run.destination.target(

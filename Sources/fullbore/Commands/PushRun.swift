@@ -13,15 +13,7 @@ struct PushRun: Sendable {
   let destinationID: Int64
   var report: any PushReport
   var counters: PushCounters
-  var connection = ConnectionOptions()
-  var jobs: Int?
-  var partSize: Int64?
-  var checks = false
-  var verifies = false
-  var spool = SpoolOptions()
-  var partsAtOnce: Int?
-  var replacesGrown = false
-  var onConflict = NameConflict.fail
+  var settings = SendSettings()
   /// The only source has the name that the user has given.
   var hasChosenName = false
   /// The run finishes earlier pushes.
@@ -40,7 +32,7 @@ struct PushRun: Sendable {
     renaming feed: PushFeed? = nil
   ) async -> UploadError? {
     let observer = PushObserver(
-      report: report, counters: counters, skips: onConflict == .skip, isResume: isResume, renamed: renamed,
+      report: report, counters: counters, skips: settings.onConflict == .skip, isResume: isResume, renamed: renamed,
       outage: outage)
     let ended = await send(next, observer, renaming: feed)
     await renamed?.tell(report)
@@ -54,11 +46,8 @@ struct PushRun: Sendable {
   }
 
   var uploader: Uploader {
-    var uploader = Uploader(
-      destination, transport: transport, journal: journal, retry: RetryPolicy(retries: connection.retries),
-      partSize: partSize)
-    uploader.spool = spool
-    uploader.partsAtOnce = partsAtOnce
+    var uploader = Uploader(destination, transport: transport, journal: journal)
+    settings.apply(to: &uploader)
     uploader.compared = { [counters] count in counters.comparedBytes.addClamped(Int64(count)) }
     uploader.notice = { [report] text in report.notice(text) }
     uploader.retrying = outage?.noteRetry
@@ -73,17 +62,7 @@ struct PushRun: Sendable {
     report.began(at: destination.endpoint.description, speaking: destination.uploadProtocol.name)
     var queue = UploadQueue(uploader, journal: journal, destinationID: destinationID)
     queue.totals = counters.bytes
-    queue.check = checks
-    queue.verify = verifies
-    queue.replacesGrown = replacesGrown
-    // The receiver of a form decides on names, and its refusal may mean something else.
-    if destination.traits.recipient == nil {
-      if onConflict == .skip { queue.conflicts = .leaveOut }
-      if onConflict == .rename, let feed {
-        queue.conflicts = .rename { feed.renamed($0) }
-        queue.groups = feed.groups
-      }
-    }
+    settings.apply(to: &queue, renaming: feed)
     if waitsForOthers {
       queue.waiting = { [report, counters] pid in
         // The same file may have been found twice.
@@ -91,11 +70,6 @@ struct PushRun: Sendable {
         counters.waitsForOthers.store(true, ordering: .relaxed)
         report.notice("process \(pid) is sending some of these files just now: waiting until they are there")
       }
-    }
-    if let jobs {
-      (queue.jobs, queue.largeJobs) = (jobs, jobs)
-    } else if let most = OpenFiles.mostJobs {
-      (queue.jobs, queue.largeJobs) = (min(queue.jobs, most), min(queue.largeJobs, most))
     }
     do {
       try await queue.run(next, observer)
@@ -122,15 +96,9 @@ extension PushRun {
     self.init(
       destination: destination, transport: transport, journal: journal,
       destinationID: try await number(of: kept, in: journal), report: report, counters: counters)
-    connection = options.connection
-    (jobs, partsAtOnce) = (options.pace.jobs, options.pace.partsAtOnce)
-    partSize = options.partSize
-    checks = options.checks
-    verifies = options.verifies
-    onConflict = options.onConflict
+    settings = SendSettings(options)
     hasChosenName = options.hasChosenName
-    if onConflict == .rename { renamed = RenamedFiles() }
-    spool = options.spool
+    if options.onConflict == .rename { renamed = RenamedFiles() }
     self.outage = outage
     self.waitsForOthers = waitsForOthers
   }
@@ -190,7 +158,7 @@ final class PushObserver: UploadObserver {
     switch outcome {
     case .sent where outcome.foundAll(of: file.length): finish(file, .alreadyThere)
     case .sent(_, let start):
-      if item.isRenamed { counters.filesRenamed.add(1, ordering: .relaxed) }
+      if item.isRenamed { counters.count { $0.renamed += 1 } }
       finish(file, .sent(bytes: (file.length ?? file.progress.acknowledged) - start, resumedFrom: start))
     case .doneBefore(let evidence): finish(file, .doneBefore(evidence))
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here", nil)

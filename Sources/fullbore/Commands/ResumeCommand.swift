@@ -136,11 +136,10 @@ struct ResumeCommand: Command {
       var run = PushRun(
         destination: destination, transport: transport, journal: pages.journal, destinationID: id, report: report,
         counters: counters)
-      run.connection = connection
-      (run.jobs, run.partsAtOnce) = (pace.jobs, pace.partsAtOnce)
-      run.verifies = kept.verifies == true
+      run.settings = SendSettings(
+        retries: connection.retries, jobs: pace.jobs, partsAtOnce: pace.partsAtOnce, verifies: kept.verifies == true)
       run.isResume = true
-      if kept.renames == true { (run.onConflict, run.renamed) = (.rename, RenamedFiles()) }
+      if kept.renames == true { (run.settings.onConflict, run.renamed) = (.rename, RenamedFiles()) }
       run.outage = outage
       let feed = PushFeed(
         run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: ClaimedNames())

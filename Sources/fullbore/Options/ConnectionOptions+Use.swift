@@ -187,8 +187,8 @@ extension ExitStatus {
     case .source, .file, .journal: self = .failed
     case nil:
       // What was skipped is not at the destination, and a card must not be emptied for it.
-      let hasFailed =
-        counters.filesFailed.load(ordering: .relaxed) > 0 || counters.filesSkipped.load(ordering: .relaxed) > 0
+      let files = counters.files
+      let hasFailed = files.failed > 0 || files.skipped > 0
       self = hasFailed || counters.isIncomplete.load(ordering: .relaxed) ? .failed : .ok
     }
   }

@@ -132,63 +132,66 @@ final class JSONReport: PushReport {
   func summary(_ summary: PushSummary) {
     ticker.stop()
     var line = JSONLine("summary")
-    line.add("files_found", summary.filesFound)
-    line.add("bytes_found", summary.bytesFound)
-    line.add("files_sent", summary.filesSent)
-    line.add("bytes_sent", summary.bytesSent)
-    line.add("bytes_acknowledged", summary.bytesAcknowledged)
-    line.add("done_before", summary.filesDoneBefore)
-    line.add("already_there", summary.filesAlreadyThere)
-    line.add("left_out", summary.filesLeftOut)
-    line.add("hidden", summary.filesHidden)
-    line.add("failed", summary.filesFailed)
-    line.add("skipped", summary.filesSkipped)
-    line.add("renamed", summary.filesRenamed)
-    line.add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
-    line.add("seconds", seconds: summary.elapsed)
-    line.add("bytes_per_second", Int64(clamped: summary.bytesPerSecond))
-    line.add("interrupted", summary.isInterrupted)
-    line.add("dry_run", summary.isDryRun)
-    line.add("exit_status", summary.exit.rawValue)
-    if !summary.parts.isEmpty {
-      line.add("destinations", objects: summary.parts.map { Self.sums(of: $0.summary, at: $0.url) })
-    }
-    if let error = summary.error { line.add("error", error) }
+    line.add(sums: summary, ofPart: false)
     write(line)
     output.flush()
-  }
-
-  /// One of several destinations in the summary.
-  private static func sums(of summary: PushSummary, at url: String) -> JSONLine {
-    var line = JSONLine()
-    line.add("destination", url)
-    line.add("files_sent", summary.filesSent)
-    line.add("bytes_sent", summary.bytesSent)
-    line.add("bytes_acknowledged", summary.bytesAcknowledged)
-    line.add("done_before", summary.filesDoneBefore)
-    line.add("already_there", summary.filesAlreadyThere)
-    line.add("failed", summary.filesFailed)
-    line.add("skipped", summary.filesSkipped)
-    line.add("renamed", summary.filesRenamed)
-    line.add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
-    line.add("exit_status", summary.exit.rawValue)
-    if let error = summary.error { line.add("error", error) }
-    return line
   }
 
   private func write(_ line: JSONLine) { output.write(line.timed(at: destination) + "\n") }
 
   private static func progress(_ counters: PushCounters, _ elapsed: Duration) -> JSONLine {
     var line = JSONLine("progress")
-    line.add("files_found", counters.filesFound.load(ordering: .relaxed))
-    line.add("bytes_found", counters.bytesFound.load(ordering: .relaxed))
+    let files = counters.files
+    line.add("files_found", files.found)
+    line.add("bytes_found", files.foundBytes)
     line.add("listed", counters.isListed.load(ordering: .relaxed))
-    line.add("files_sent", counters.filesSent.load(ordering: .relaxed))
-    line.add("failed", counters.filesFailed.load(ordering: .relaxed))
+    line.add("files_sent", files.sent)
+    line.add("failed", files.failed)
     line.add("sent", counters.bytes.sent)
     line.add("acknowledged", counters.bytes.acknowledged)
     line.add("seconds", seconds: elapsed)
     return line
+  }
+}
+
+extension JSONLine {
+  /// Adds the numbers of a whole push, or of one of several destinations in its summary, which has fewer.
+  fileprivate mutating func add(sums summary: PushSummary, ofPart isPart: Bool) {
+    let files = summary.files
+    if !isPart {
+      add("files_found", files.found)
+      add("bytes_found", files.foundBytes)
+    }
+    add("files_sent", files.sent)
+    add("bytes_sent", summary.bytesSent)
+    add("bytes_acknowledged", summary.bytesAcknowledged)
+    add("done_before", files.doneBefore.all)
+    add("already_there", files.alreadyThere)
+    if !isPart {
+      add("left_out", files.leftOut)
+      add("hidden", files.hidden)
+    }
+    add("failed", files.failed)
+    add("skipped", files.skipped)
+    add("renamed", files.renamed)
+    add("not_tried", summary.isDryRun ? 0 : summary.filesNotTried)
+    if !isPart {
+      add("seconds", seconds: summary.elapsed)
+      add("bytes_per_second", Int64(clamped: summary.bytesPerSecond))
+      add("interrupted", summary.isInterrupted)
+      add("dry_run", summary.isDryRun)
+    }
+    add("exit_status", summary.exit.rawValue)
+    if !summary.parts.isEmpty {
+      let parts = summary.parts.map { part in
+        var line = JSONLine()
+        line.add("destination", part.url)
+        line.add(sums: part.summary, ofPart: true)
+        return line
+      }
+      add("destinations", objects: parts)
+    }
+    if let error = summary.error { add("error", error) }
   }
 }
 

@@ -149,7 +149,7 @@ final class OutageMonitor: Sendable {
       let isOfSources = state.failed == nil && !state.isDiscovering && silent.waits > 0
       state.silent = isOfSources ? silent.hosts : []
       // Open files that do not wait for a source wait for the destination, or for their turn.
-      state.namesDestinationToo = isOfSources && counters.filesOpen > silent.waits
+      state.namesDestinationToo = isOfSources && counters.files.open > silent.waits
       let since = state.since ?? begin
       state.since = since
       return describe(state, since, now)
@@ -231,24 +231,13 @@ final class OutageMonitor: Sendable {
   /// because it contains offsets from servers.
   private var moved: Int64 {
     counters.bytes.sent &+ counters.bytes.acknowledged &+ counters.comparedBytes.load(ordering: .relaxed)
-      &+ Int64(counters.filesThere) &+ sources.inputReads
+      &+ Int64(counters.files.there) &+ sources.inputReads
   }
 }
 
 extension PushCounters {
-  /// Files that are at the destination, by this run or before it.
-  var filesThere: Int {
-    filesSent.load(ordering: .relaxed) + filesAlreadyThere.load(ordering: .relaxed)
-      + filesDoneBefore.load(ordering: .relaxed)
-  }
-
   /// There are unfinished files, and this process is to send them.
-  fileprivate var isWaiting: Bool { !waitsForOthers.load(ordering: .relaxed) && filesOpen > 0 }
-
-  /// Files that were found and are not finished.
-  var filesOpen: Int {
-    filesFound.load(ordering: .relaxed) - filesThere - filesFailed.load(ordering: .relaxed)
-  }
+  fileprivate var isWaiting: Bool { !waitsForOthers.load(ordering: .relaxed) && files.open > 0 }
 }
 
 extension UploadError {

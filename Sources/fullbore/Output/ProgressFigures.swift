@@ -12,12 +12,13 @@ struct ProgressFigures {
   /// - `time`: seconds since any fixed point.
   mutating func line(_ counters: PushCounters, running: Int64, width: Int = .max, at time: Double) -> String {
     speed.add(counters.bytes.sent, at: time)
-    let found = counters.bytesFound.load(ordering: .relaxed)
+    let counts = counters.files
+    let found = counts.foundBytes
     let isListed = counters.isListed.load(ordering: .relaxed)
-    let settled = counters.settledBytes.load(ordering: .relaxed).addingClamped(running)
+    let settled = counts.settledBytes.addingClamped(running)
     let more = isListed ? "" : "+"
     let files =
-      "\(Quantity.grouped(counters.filesThere)) of \(Quantity.grouped(counters.filesFound.load(ordering: .relaxed)))\(more) files"
+      "\(Quantity.grouped(counts.there)) of \(Quantity.grouped(counts.found))\(more) files"
     let bytes = "\(Quantity.text(bytes: settled)) of \(Quantity.text(bytes: found))\(more)"
     // A watch has nothing to do for hours.
     let isIdle = counters.isIdle
@@ -27,8 +28,7 @@ struct ProgressFigures {
     let time = remaining.update(found.subtractingClamped(settled), bytesPerSecond: speed.steady, at: time)
     // Without a rest to send, the servers' answers are awaited.
     if let time, found > settled { left = (isListed ? "" : "at least ") + Self.text(left: time) + " left" }
-    let count = counters.filesFailed.load(ordering: .relaxed)
-    let failed = count > 0 ? "\(Quantity.grouped(count)) failed" : nil
+    let failed = counts.failed > 0 ? "\(Quantity.grouped(counts.failed)) failed" : nil
 
     let forms = [
       [files, bytes, share, rate, left, failed], [files, share, rate, left, failed],

@@ -3,28 +3,11 @@ import Blobs
 
 /// The final summary of a push.
 struct PushSummary: Sendable, Hashable {
-  var filesFound = 0
-  var bytesFound: Int64 = 0
-  var filesSent = 0
+  var files = FileCounts()
   /// Bytes handed to connections in this run, including failed requests; bytes sent twice count twice.
   var bytesSent: Int64 = 0
   /// Bytes that servers acknowledged in this run.
   var bytesAcknowledged: Int64 = 0
-  var filesDoneBefore = 0
-  /// Numbers of the files done before that were compared with the server's.
-  var filesComparedByLength = 0
-  var filesComparedByDigest = 0
-  var filesReadBack = 0
-  var filesAlreadyThere = 0
-  /// Sockets, links to folders and other objects that cannot be sent, and files excluded by options.
-  var filesLeftOut = 0
-  /// Hidden files and folders that were left out, because `--hidden` was not given.
-  var filesHidden = 0
-  var filesFailed = 0
-  /// Not sent because another file has the name, as the user wants it.
-  var filesSkipped = 0
-  /// Sent under a name with a number.
-  var filesRenamed = 0
   var elapsed: Duration = .zero
   /// The exit status of the process.
   var exit = ExitStatus.ok
@@ -44,10 +27,10 @@ struct PushSummary: Sendable, Hashable {
   /// The destinations, if there are several.
   private(set) var parts: [Part] = []
 
-  /// Files that were found but neither finished nor failed.
+  /// Files that were found but neither finished nor failed, at all destinations.
   var filesNotTried: Int {
     if !parts.isEmpty { return parts.reduce(0) { $0 + $1.summary.filesNotTried } }
-    return max(0, filesFound - filesSent - filesDoneBefore - filesAlreadyThere - filesFailed)
+    return max(0, files.open)
   }
 
   /// The sums of several destinations, except for what was found and what was left out, which is the same for each.
@@ -55,20 +38,9 @@ struct PushSummary: Sendable, Hashable {
     if parts.isEmpty { return self }
     var sum = self
     sum.parts = parts
-    let each = parts.map(\.summary)
-    func total(_ value: KeyPath<PushSummary, Int>) -> Int { each.reduce(0) { $0 + $1[keyPath: value] } }
-    func total(_ value: KeyPath<PushSummary, Int64>) -> Int64 { each.lazy.map { $0[keyPath: value] }.clampedSum }
-    // Each destination of a watch finds its files by itself.
-    func most(_ value: WritableKeyPath<PushSummary, Int>) {
-      sum[keyPath: value] = max(sum[keyPath: value], each.map { $0[keyPath: value] }.max() ?? 0)
-    }
-    for value in [\PushSummary.filesFound, \.filesLeftOut, \.filesHidden] { most(value) }
-    sum.bytesFound = max(bytesFound, each.map(\.bytesFound).max() ?? 0)
-    (sum.filesSent, sum.bytesSent) = (total(\.filesSent), total(\.bytesSent))
-    sum.bytesAcknowledged = total(\.bytesAcknowledged)
-    (sum.filesDoneBefore, sum.filesAlreadyThere) = (total(\.filesDoneBefore), total(\.filesAlreadyThere))
-    (sum.filesFailed, sum.filesSkipped) = (total(\.filesFailed), total(\.filesSkipped))
-    sum.filesRenamed = total(\.filesRenamed)
+    sum.files = files.summing(parts.map(\.summary.files))
+    sum.bytesSent = parts.lazy.map(\.summary.bytesSent).clampedSum
+    sum.bytesAcknowledged = parts.lazy.map(\.summary.bytesAcknowledged).clampedSum
     return sum
   }
 
@@ -82,14 +54,14 @@ struct PushSummary: Sendable, Hashable {
 
   /// One line for people.
   var text: String {
-    let hidden = filesHidden > 0 ? "; \(Quantity.grouped(filesHidden)) hidden left out (--hidden sends them)" : ""
+    let hidden = files.hidden > 0 ? "; \(Quantity.grouped(files.hidden)) hidden left out (--hidden sends them)" : ""
     if isDryRun {
-      let failed = filesFailed > 0 ? "; \(Quantity.grouped(filesFailed)) failed, which would not be sent" : ""
+      let failed = files.failed > 0 ? "; \(Quantity.grouped(files.failed)) failed, which would not be sent" : ""
       return
-        "\(Quantity.plural(max(0, filesFound - filesFailed), "file")), \(Quantity.text(bytes: bytesFound)): nothing was "
+        "\(Quantity.plural(max(0, files.found - files.failed), "file")), \(Quantity.text(bytes: files.foundBytes)): nothing was "
         + "sent; neither the journal nor the server was asked what of it is there already\(failed)\(hidden)"
     }
-    var parts = ["\(Quantity.plural(filesSent, "file")) sent, \(Quantity.text(bytes: bytesSent))"]
+    var parts = ["\(Quantity.plural(files.sent, "file")) sent, \(Quantity.text(bytes: bytesSent))"]
     if watch != nil {
       // Most of the time a watch waits for files, so that its rate would say nothing.
       parts[0] = "watched for \(Quantity.text(elapsed)): \(parts[0])"
@@ -97,21 +69,21 @@ struct PushSummary: Sendable, Hashable {
       parts[0] += " in \(Quantity.text(elapsed))"
       if bytesSent > 0 { parts[0] += " (\(Quantity.text(bytesPerSecond: bytesPerSecond)))" }
     }
-    let notAsked = filesDoneBefore - filesComparedByLength - filesComparedByDigest - filesReadBack
+    let before = files.doneBefore
     for (count, how) in [
-      (notAsked, StoredEvidence.journal.text), (filesComparedByDigest, StoredEvidence.digest.text),
-      (filesReadBack, StoredEvidence.bytes.text),
-      (filesComparedByLength, StoredEvidence.length.text + " (--verify reads back)"),
+      (before.journal, StoredEvidence.journal.text), (before.digest, StoredEvidence.digest.text),
+      (before.bytes, StoredEvidence.bytes.text),
+      (before.length, StoredEvidence.length.text + " (--verify reads back)"),
     ] where count > 0 { parts.append("\(Quantity.grouped(count)) done before, \(how)") }
-    if filesAlreadyThere > 0 { parts.append("\(Quantity.grouped(filesAlreadyThere)) already there") }
-    if filesRenamed > 0 { parts.append("\(Quantity.grouped(filesRenamed)) under a new name") }
-    if filesSkipped > 0 {
-      parts.append("\(Quantity.grouped(filesSkipped)) skipped, since other files have their names (-v names them)")
+    if files.alreadyThere > 0 { parts.append("\(Quantity.grouped(files.alreadyThere)) already there") }
+    if files.renamed > 0 { parts.append("\(Quantity.grouped(files.renamed)) under a new name") }
+    if files.skipped > 0 {
+      parts.append("\(Quantity.grouped(files.skipped)) skipped, since other files have their names (-v names them)")
     }
-    if filesLeftOut > 0 { parts.append("\(Quantity.grouped(filesLeftOut)) left out") }
-    if filesFailed > 0 { parts.append("\(Quantity.grouped(filesFailed)) failed") }
+    if files.leftOut > 0 { parts.append("\(Quantity.grouped(files.leftOut)) left out") }
+    if files.failed > 0 { parts.append("\(Quantity.grouped(files.failed)) failed") }
     if error != nil { parts.append("stopped before its time") }
-    if isInterrupted { parts.append(watch?.text(failed: filesFailed) ?? "interrupted: run it again to go on") }
+    if isInterrupted { parts.append(watch?.text(failed: files.failed) ?? "interrupted: run it again to go on") }
     return parts.joined(separator: "; ") + hidden
   }
 }

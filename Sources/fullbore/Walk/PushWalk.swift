@@ -13,17 +13,33 @@ actor PushWalk: SourceWalk {
   private let isWatch: Bool
   private let report: any PushReport
   let counters: PushCounters
-  private var tree: FileTree
+  private var files: ListedTree
   private let reads: SourceReads
   private let databases: DatabaseWalk
-  private var urls: ArraySlice<URLSource>
-  private var hasStandardInput: Bool
-  /// The user knows that the folder arrives under the name of the destination.
-  private var hasToldRenaming = false
-  /// The options for destinations that may give a folder another name.
-  private let renaming: [PushOptions]
-  /// Batches that `lookAhead` has already listed.
-  private var seen: [[TreeEvent]] = []
+  private var named: ArraySlice<NamedSource>
+  /// The options for destinations that may give a folder another name, until the user knows that one does.
+  private var renaming: [PushOptions]
+
+  /// A source that is named by itself, not a file of a folder.
+  private enum NamedSource {
+    case standardInput
+    case url(URLSource)
+  }
+
+  /// The files that were not handed out.
+  private struct ListedTree {
+    var tree: FileTree
+    /// Batches that `lookAhead` has already listed.
+    private var batches: [[TreeEvent]] = []
+
+    init(_ tree: FileTree) { self.tree = tree }
+
+    mutating func keep(_ events: [TreeEvent], first count: Int) {
+      batches = [events.prefix(count), events.dropFirst(count)].filter { !$0.isEmpty }.map(Array.init)
+    }
+
+    mutating func takeBatch() -> [TreeEvent]? { batches.isEmpty ? nil : batches.removeFirst() }
+  }
 
   init(
     _ options: PushOptions, _ report: any PushReport, _ counters: PushCounters, isWatch: Bool = false,
@@ -36,21 +52,20 @@ actor PushWalk: SourceWalk {
     self.report = report
     self.counters = counters
     renaming = options.all.filter { $0.layout == nil && !$0.destination.isFolder }
-    hasStandardInput = options.readsStandardInput
-    let roots = hasStandardInput ? [] : options.sources
+    named = options.readsStandardInput ? [.standardInput] : options.urls.map { .url($0) }[...]
+    let roots = options.readsStandardInput ? [] : options.sources
     let namesHidden = options.output.isVerbose || options.output.isJSON
     tally = FilterStatistics(
       foundHidden: { path in
         counters.hidden()
         if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
       }, foundNothing: { [emptySources] in emptySources.note(.folder($0), hasJournal: $1) })
-    tree = FileTree(roots, options.tree, counting: tally, entering: entering)
+    files = ListedTree(FileTree(roots, options.tree, counting: tally, entering: entering))
     promised =
       options.also.isEmpty
       ? RenameTracker(roots, options.tree) : RenameTracker(roots, options.tree, most: SharedWalk.most)
     databases = DatabaseWalk(
       options.databases, as: options.nameOfOne, others: options.also.map(\.nameOfOne), report, counters, emptySources)
-    urls = options.urls[...]
   }
 
   /// An upper bound of the number of sources, at most 64, from listing the first of them. Call this before `next`.
@@ -59,39 +74,41 @@ actor PushWalk: SourceWalk {
     if !options.databases.isEmpty { return most }
     let events = await walkTree(atMost: most)
     // The first batch is small, so that the first byte need not wait until all of them are claimed.
-    seen = [events.prefix(Self.few), events.dropFirst(Self.few)].filter { !$0.isEmpty }.map(Array.init)
-    return min(most, urls.count + events.count)
+    files.keep(events, first: Self.few)
+    return min(most, named.count + events.count)
   }
 
   func next() async -> [FoundSource]? {
-    if hasStandardInput {
-      hasStandardInput = false
-      counters.listed()
-      let identity = FoundSource.standardInputIdentity
-      func name(_ options: PushOptions) -> BytePath { options.name ?? options.nameOfOne ?? identity }
-      return [FoundSource(.standardInput, identity, as: name(options), others: options.also.map(name))]
-    }
     // One at a time: the feed asks the server of each URL, and requests the next one when it may ask another server.
-    if let source = urls.popFirst() {
-      return [
-        FoundSource(
-          .url(source.url.text), source.identity, as: options.nameOfOne ?? source.name,
-          others: options.also.map { $0.nameOfOne ?? source.name })
-      ]
-    }
+    if let source = named.popFirst() { return [found(source)] }
     if let rows = await databases.next() { return rows }
     return await nextFiles()
   }
 
+  private func found(_ source: NamedSource) -> FoundSource {
+    switch source {
+    case .standardInput:
+      counters.listed()
+      let identity = FoundSource.standardInputIdentity
+      func name(_ options: PushOptions) -> BytePath { options.name ?? options.nameOfOne ?? identity }
+      return FoundSource(.standardInput, identity, as: name(options), others: options.also.map(name))
+    case .url(let source):
+      return FoundSource(
+        .url(source.url.text), source.identity, as: options.nameOfOne ?? source.name,
+        others: options.also.map { $0.nameOfOne ?? source.name })
+    }
+  }
+
   private func nextFiles() async -> [FoundSource]? {
     while !Task.isCancelled {
-      let events = seen.isEmpty ? await walkTree(atMost: Self.batch) : seen.removeFirst()
+      var events = files.takeBatch() ?? []
+      if events.isEmpty { events = await walkTree(atMost: Self.batch) }
       if events.isEmpty { break }
-      let found = await files(events)
+      let found = await sources(in: events)
       if !found.isEmpty { return found }
     }
     if Task.isCancelled { return nil }
-    if options.hasOnlyFiles, emptySources.isEmpty, counters.filesFound.load(ordering: .relaxed) == 0,
+    if options.hasOnlyFiles, emptySources.isEmpty, counters.files.found == 0,
       tally.complaint(options.tree.filter) == nil
     {
       // There were files, but all of them were left out, for example by --edits.
@@ -104,13 +121,13 @@ actor PushWalk: SourceWalk {
   /// The next events; empty at the end or when the task is cancelled. Abandons a folder that hangs, and continues with
   /// the next one.
   private func walkTree(atMost most: Int) async -> [TreeEvent] {
-    let walked = tree
+    let walked = files.tree
     switch await reads.run({ _, noteProgress in walked.next(max: most, noteProgress: noteProgress) }) {
     case .done(let events): return events
     case .cancelled: return []
     case .stuck:
       let (events, place, rest) = walked.abandon()
-      tree = rest
+      files.tree = rest
       return events + [.failed(place, message: "\(reads.complaint) The rest of that folder was not looked at")]
     }
   }
@@ -145,19 +162,17 @@ actor PushWalk: SourceWalk {
   }
 
   /// For each event the file, its rendered edit, both, or nothing. Finding the destination may read the file.
-  private func files(_ events: [TreeEvent]) async -> [FoundSource] {
-    for event in events where !hasToldRenaming {
-      for options in renaming {
-        guard let notice = options.renaming(of: event) else { continue }
-        hasToldRenaming = true
-        report.notice(notice)
-      }
+  private func sources(in events: [TreeEvent]) async -> [FoundSource] {
+    for event in events where !renaming.isEmpty {
+      let notices = renaming.compactMap { $0.renaming(of: event) }
+      for notice in notices { report.notice(notice) }
+      if !notices.isEmpty { renaming = [] }
     }
     guard let looks = await reads.each(events, { [self] in look(at: $0) }) else { return [] }
-    return zip(events, looks).flatMap { event, look in files(event, look) }
+    return zip(events, looks).flatMap { event, look in sources(in: event, look) }
   }
 
-  private func files(_ event: TreeEvent, _ look: Look?) -> [FoundSource] {
+  private func sources(in event: TreeEvent, _ look: Look?) -> [FoundSource] {
     switch event {
     case .file(let item):
       switch look {

@@ -45,7 +45,7 @@ final class DailySummary: Sendable {
     var text = "\(before.name): \(Quantity.plural(files, "file")) sent"
     if files > 0 { text += ", \(Quantity.text(bytes: now.bytes.subtractingClamped(before.bytes)))" }
     if now.failed > before.failed { text += "; \(Quantity.grouped(now.failed - before.failed)) failed" }
-    let open = counters.filesOpen
+    let open = counters.files.open
     if open > 0 { text += "; \(Quantity.plural(open, "file")) still to be sent" }
     report.notice(text)
   }
@@ -54,8 +54,7 @@ final class DailySummary: Sendable {
   static var today: String { LocalTime.text(Int64(time(nil)), "%Y-%m-%d") }
 
   private static func day(_ name: String, _ counters: PushCounters) -> Day {
-    Day(
-      name: name, files: counters.filesSent.load(ordering: .relaxed), bytes: counters.bytes.sent,
-      failed: counters.filesFailed.load(ordering: .relaxed))
+    let files = counters.files
+    return Day(name: name, files: files.sent, bytes: counters.bytes.sent, failed: files.failed)
   }
 }

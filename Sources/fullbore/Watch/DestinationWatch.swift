@@ -40,7 +40,7 @@ struct DestinationWatch: Sendable {
       var known = 0
       while true {
         let (error, hasAnswered) = await send(feed, listing, names, outage)
-        let sent = counters.filesSent.load(ordering: .relaxed)
+        let sent = counters.files.sent
         if sent > known { absence = Absence(report) }
         known = sent
         let mayPass = error.side == .destination && (known > 0 || error.isTemporary)
@@ -62,7 +62,7 @@ struct DestinationWatch: Sendable {
 
   private func left(_ feed: WatchFeed) -> WatchEnd {
     if !counters.isListed.load(ordering: .relaxed) { return .unlisted }
-    let count = counters.filesOpen + feed.inbox.settling.load(ordering: .relaxed)
+    let count = counters.files.open + feed.inbox.settling.load(ordering: .relaxed)
     return count > 0 ? .left(count) : .nothingLeft
   }
 
@@ -83,7 +83,7 @@ struct DestinationWatch: Sendable {
       hasAnswered = true
       var run = try await PushRun(
         push, reached, transport, journal, report, counters, outage, waitsForOthers: false)
-      run.replacesGrown = true
+      run.settings.replacesGrown = true
       let observer = WatchObserver(feed, report, counters, options, outage) { [arrived, index] file in
         arrived?.add(file, at: index)
       }

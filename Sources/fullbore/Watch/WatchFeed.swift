@@ -19,35 +19,26 @@ actor WatchFeed {
   private let counters: PushCounters
   private var settling: Settling
   private var links: WatchedLinks
-  /// Files for which it was reported that their edit is not rendered.
-  private var toldOfEdit = RememberedFiles()
-  /// Files for which it was reported that their names are those of unfinished files.
-  private var toldOfUnfinished = RememberedFiles()
+  private var notices = GivenNotices()
   private var roots: WatchedRoots
-  private var walk: Walk?
-  private var foldersToCome: [WatchedFolders.Place] = []
-  private var (hasListed, hasToldListed, hasToldLimit) = (false, false, false)
-  /// When to walk everything again; nil: only when there is a reason.
-  private var walkDue: ContinuousClock.Instant? = .now
+  private var walks: WatchWalks
 
-  private struct Walk {
-    let tree: FileTree
-    /// The walk covers everything, not only one new folder.
-    let isWhole: Bool
-    /// Errors are reported, which happens only in the first walk and for new folders.
-    let tells: Bool
+  /// The notices that are not given again.
+  private struct GivenNotices {
+    /// Files for which it was reported that their edit is not rendered.
+    var edits = RememberedFiles()
+    /// Files for which it was reported that their names are those of unfinished files.
+    var unfinished = RememberedFiles()
+    /// It was reported that not every folder can be watched.
+    var limit = false
   }
-
-  private static let mostFoldersToCome = 4096
-  /// The interval of complete walks if not every folder and link can be watched.
-  private let walkInterval: Duration
 
   init(
     _ options: WatchOptions, _ report: any PushReport, _ counters: PushCounters, links: WatchedLinks = WatchedLinks(),
     walkInterval: Duration = .seconds(60)
   ) throws(UploadError) {
     self.links = links
-    self.walkInterval = options.rescan ?? walkInterval
+    walks = WatchWalks(interval: options.rescan ?? walkInterval)
     kernel = try FolderEvents()
     folders = WatchedFolders(kernel, roots: options.push.sources.map { $0.absolute() })
     roots = WatchedRoots(options.push.sources)
@@ -63,14 +54,11 @@ actor WatchFeed {
   /// Call this after a run that ended early: its files are offered again.
   func restart() {
     inbox.endAll()
-    walkDue = .now
+    walks.repeatAll()
   }
 
   /// Whether all files that existed at the start have been returned. True only once.
-  func takeListed() -> Bool {
-    defer { hasToldListed = hasListed }
-    return hasListed && !hasToldListed
-  }
+  func takeListed() -> Bool { walks.takeListed() }
 
   /// Waits for the next files, possibly none once all are listed; nil after `wake` if the task is cancelled.
   func next() -> [TreeItem]? {
@@ -83,9 +71,9 @@ actor WatchFeed {
       }
       let rested = takeRested()
       if !rested.isEmpty { return rested }
-      let hadListed = hasListed
+      let hadListed = walks.hasListed
       if let found = walkOn() {
-        if !found.isEmpty || hasListed != hadListed { return found }
+        if !found.isEmpty || walks.hasListed != hadListed { return found }
       } else {
         kernel.wait(atMost: timeToWait)
       }
@@ -95,7 +83,7 @@ actor WatchFeed {
 
   private var timeToWait: Duration {
     inbox.settling.store(settling.count, ordering: .relaxed)
-    let dates = [settling.next, links.next, walkDue, roots.due].compactMap { $0 }
+    let dates = [settling.next, links.next, walks.due, roots.due].compactMap { $0 }
     return max(.zero, ContinuousClock.now.duration(to: dates.min()!))
   }
 }
@@ -136,15 +124,14 @@ extension WatchFeed {
   /// Whether another program is writing the file and will rename it when complete; it is sent under that name.
   private func isInTheMaking(_ path: BytePath) -> Bool {
     guard UnfinishedName.matches(path.name) else { return false }
-    if toldOfUnfinished.insert(path, nil) {
+    if notices.unfinished.insert(path, nil) {
       report.leftOut(path, reason: UnfinishedName.reason)
     }
     return true
   }
 
   private func come(_ folder: WatchedFolders.Place) {
-    foldersToCome.append(folder)
-    if foldersToCome.count > Self.mostFoldersToCome { walkAgain("very many folders are new") }
+    if !walks.add(folder) { walkAgain("very many folders are new") }
   }
 
   private func settle(
@@ -162,9 +149,8 @@ extension WatchFeed {
   }
 
   private func walkAgain(_ reason: String, after wait: Duration = .zero) {
-    foldersToCome = []
-    if options.push.output.isVerbose && walkDue == nil { report.notice("\(reason): looking at everything again") }
-    walkDue = min(walkDue ?? .now + wait, .now + wait)
+    if options.push.output.isVerbose && walks.due == nil { report.notice("\(reason): looking at everything again") }
+    walks.replaceAll(after: wait)
   }
 
   /// Detects sources that were removed, returned or replaced.
@@ -173,7 +159,7 @@ extension WatchFeed {
       folders.remove(root.path)
       if root.isThere {
         report.notice("\(root.path) is there")
-        walkDue = .now
+        walks.repeatAll()
       } else {
         report.notice("\(root.path) is gone: waiting until it is there again")
       }
@@ -205,12 +191,15 @@ extension WatchFeed {
 
   /// The next files of the current walk; nil if there is no walk.
   private func walkOn() -> [TreeItem]? {
-    if walk == nil { beginWalk() }
-    guard let walk else { return nil }
+    if walks.current == nil { beginWalk() }
+    guard let walk = walks.current else { return nil }
     let events = walk.tree.next(max: PushWalk.batch)
     if events.isEmpty {
-      self.walk = nil
-      if walk.isWhole { walked() }
+      if walk.isWhole, let interval = options.rescan { walks.repeatAll(after: interval) }
+      if walks.end() {
+        counters.isListed.store(true, ordering: .relaxed)
+        report.notice("watching \(Quantity.plural(folders.count, "folder"))")
+      }
       noteRefused()
     }
     return events.compactMap { take($0, tells: walk.tells) }
@@ -218,35 +207,25 @@ extension WatchFeed {
 
   private func beginWalk() {
     let enter: @Sendable (BytePath, BytePath) -> Void = { [folders] in folders.add($0, $1) }
-    if let due = walkDue, due <= .now {
-      walkDue = nil
-      foldersToCome = []
+    if walks.takeDue() {
       links.beginWalk()
-      walk = Walk(tree: FileTree(roots.there, options.push.tree, entering: enter), isWhole: true, tells: !hasListed)
-    } else if let folder = foldersToCome.popLast() {
-      let tree = FileTree(in: folder.path, as: folder.relative, options.push.tree, entering: enter)
-      walk = Walk(tree: tree, isWhole: false, tells: true)
+      walks.begin(FileTree(roots.there, options.push.tree, entering: enter), isWhole: true)
+    } else if let folder = walks.takeNewFolder() {
+      walks.begin(
+        FileTree(in: folder.path, as: folder.relative, options.push.tree, entering: enter), isWhole: false)
     }
-  }
-
-  private func walked() {
-    if let interval = options.rescan { walkDue = min(walkDue ?? .now + interval, .now + interval) }
-    if hasListed { return }
-    hasListed = true
-    counters.isListed.store(true, ordering: .relaxed)
-    report.notice("watching \(Quantity.plural(folders.count, "folder"))")
   }
 
   private func noteRefused() {
     let (count, reason) = folders.takeRefused()
     if count == 0 && !links.isIncomplete { return }
-    if !hasToldLimit, count > 0 {
-      hasToldLimit = true
+    if !notices.limit, count > 0 {
+      notices.limit = true
       report.notice(
-        "\(Quantity.plural(count, "folder")) cannot be watched: \(reason). All is looked at every \(Quantity.text(walkInterval))"
+        "\(Quantity.plural(count, "folder")) cannot be watched: \(reason). All is looked at every \(Quantity.text(walks.interval))"
       )
     }
-    walkDue = min(walkDue ?? .now + walkInterval, .now + walkInterval)
+    walks.repeatAll(after: walks.interval)
   }
 
   private func take(_ event: TreeEvent, tells: Bool) -> TreeItem? {
@@ -258,7 +237,7 @@ extension WatchFeed {
       if !inbox.isUnderWay(item.path), isAtRest(item) { return hand(out: item) }
       settle(item.path, as: item.relative, after: settling.rest)
     case .skipped(let path, let reason) where tells:
-      counters.filesLeftOut.add(1, ordering: .relaxed)
+      counters.leftOut()
       report.leftOut(path, reason: reason)
     case .failed(let path, let message):
       roots.noteAbsence(of: path)
@@ -284,14 +263,14 @@ extension WatchFeed {
     if inbox.isRefused(item.path, item.stamp) { return nil }
     switch options.push.placing(of: item) {
     case .leftOut(let reason):
-      if !hasListed { counters.filesLeftOut.add(1, ordering: .relaxed) }
+      if !walks.hasListed { counters.leftOut() }
       report.leftOut(item.path, reason: reason)
       return nil
     case .at(let arrival):
-      if options.push.hasEdit(item), toldOfEdit.insert(item.path, nil) {
+      if options.push.hasEdit(item), notices.edits.insert(item.path, nil) {
         report.notice("\(item.path): its edit is not rendered, the original is sent: a watch renders none")
       }
-      inbox.begin(WatchInbox.Handed(path: item.path, relative: item.relative, isFirst: !hasListed))
+      inbox.begin(WatchInbox.Handed(path: item.path, relative: item.relative, isFirst: !walks.hasListed))
       counters.found(length: item.stamp.size)
       return TreeItem(path: item.path, relative: arrival, stamp: item.stamp)
     }

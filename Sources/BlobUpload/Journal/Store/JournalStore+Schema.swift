@@ -21,7 +21,7 @@ extension JournalStore {
       if found < 12 { try database.execute(NumberTable.schema) }
       if found < 13 { try database.execute(ComparedTable.schema) }
       if found < 14 { try database.execute(SealedTable.schema) }
-      if found > 0, found < 7 { try destinations.removeQueries() }
+      if found > 0, found < 7 { try uploads.destinations.removeQueries() }
       if found > 0, found < 9 { try PlaceMigration(uploads, replaced).run() }
     }
   }

@@ -7,9 +7,7 @@ import Platform
 final class JournalStore {
   /// Opened for reading: claims of processes that have died stay in the file, and count as released.
   private let isReading: Bool
-  let database: Database
   let owners: OwnerTable
-  let destinations: DestinationTable
   let uploads: UploadTable
   let replaced: ReplacedUploads
   let claims: UploadClaims
@@ -20,6 +18,8 @@ final class JournalStore {
   let compared: ComparedTable
   let hosts: HostTable
   let jobs: JobTable
+
+  var database: Database { uploads.database }
 
   convenience init(at path: BytePath, as mark: ProcessIdentity, _ log: SentLog) throws(SQLiteError) {
     let database = try Database(path, withTables: ["process", "destination", "upload"])
@@ -35,14 +35,13 @@ final class JournalStore {
   }
 
   private init(_ database: Database, _ owners: OwnerTable, _ log: SentLog, isReading: Bool) {
-    (self.database, self.owners, self.isReading) = (database, owners, isReading)
-    destinations = DestinationTable(database)
-    uploads = UploadTable(database, owners, destinations, SentTable(database, owners, log))
+    (self.owners, self.isReading) = (owners, isReading)
+    uploads = UploadTable(database, owners, DestinationTable(database), SentTable(database, owners, log))
     let rows = NamedRows(uploads)
     replaced = ReplacedUploads(uploads)
     claims = UploadClaims(uploads, replaced, rows)
     notes = NoteWriter(uploads, replaced, rows)
-    listings = ListingTable(database: database, destinations: destinations, owners: owners)
+    listings = ListingTable(database: database, destinations: uploads.destinations, owners: owners)
     (metadata, numbers) = (MetadataTable(database: database), NumberTable(database: database))
     compared = ComparedTable(database: database)
     (hosts, jobs) = (HostTable(database: database), JobTable(database: database))

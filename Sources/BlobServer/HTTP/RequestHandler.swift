@@ -1,5 +1,19 @@
-// Connections call these functions, which update the counters and report requests to the log.
-extension EventLoop {
+import BlobHTTP
+
+/// Decides about the requests of an event loop, counts them, and reports them to the log.
+struct RequestHandler {
+  typealias Route = @Sendable (Request, Service) -> Plan
+
+  let service: Service
+  let counters: Counters
+  private let route: Route
+
+  init(_ service: Service, _ counters: Counters, route: @escaping Route) {
+    (self.service, self.counters, self.route) = (service, counters, route)
+  }
+
+  func plan(_ request: Request) -> Plan { route(request, service) }
+
   func received(_ count: Int) { counters.bytesReceived.add(Int64(count)) }
   func requestBegan() { counters.requests.add(1, ordering: .sequentiallyConsistent) }
   func requestEnded() { counters.requests.subtract(1, ordering: .sequentiallyConsistent) }
