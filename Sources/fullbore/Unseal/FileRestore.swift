@@ -56,16 +56,15 @@ struct FileRestore: Sendable {
       }
       content.reader = try content.source.open(at: 0, cancel)
     }
-    let name = key?.fileName ?? BytePath("\(UInt64.random(in: .min ... .max)).part")
-    let file = try state.folder.open(name, O_RDWR | O_CREAT)
+    let file = try PartialFile(key, of: folder.path.appending(path.name), in: state)
     do {
-      try write(&content, to: file, goesOn: key != nil, folder.path.appending(path.name), cancel)
-      try publish(file, name, content.reader.info.modified, as: path.name, in: folder)
+      try write(&content, to: file, cancel)
+      try file.publish(content.reader.info.modified, as: path.name, in: folder, replacing: overwrites)
     } catch {
-      if key == nil { _ = name.withCString { unlinkat(state.folder.number, $0, 0) } }
+      file.discardUnknown()
       throw error
     }
-    if let key { state.noteDone(key, try stamp(of: file, folder.path)) }
+    if let key { state.noteDone(key, try stamp(of: file.descriptor, folder.path)) }
     return content.isSealed ? .restored : .copied
   }
 
@@ -134,60 +133,39 @@ struct FileRestore: Sendable {
     }
   }
 
-  /// Writes the bytes that an earlier run has not written. Only whole files of one version get here to an end.
+  /// Writes the bytes that an earlier run has not written. If it throws, what was written is kept for a later run.
   private func write(
-    _ content: inout Content, to file: Descriptor, goesOn: Bool, _ path: BytePath, _ cancel: Cancellation
+    _ content: inout Content, to file: PartialFile, _ cancel: Cancellation
   ) throws(BlobError) {
-    var offset: Int64 = 0
-    var status = stat()
-    if fstat(file.number, &status) != 0 { throw RestoreFolder.failure("look at", path) }
-    // The last chunk is opened again, so that the end of the file is always checked.
-    let chunk = Int64(FileSeal.chunk)
-    let written = (max(1, Int64(status.st_size)) - 1) / chunk * chunk
-    if goesOn, written > 0, written <= content.reader.info.length ?? 0, content.source.access == .random {
-      content.reader = try content.source.open(at: written, cancel)
-      offset = written
-    }
-    if ftruncate(file.number, off_t(offset)) != 0 { throw RestoreFolder.failure("write", path) }
+    let length = content.reader.info.length
+    var offset = content.source.access == .random ? try file.kept(of: length) : 0
+    try file.cut(at: offset)
+    if offset > 0 { content.reader = try content.source.open(at: offset, cancel) }
     let buffer = Self.buffer()
     defer { buffer.deallocate() }
-    while true {
-      try cancel.check("restore \(path)")
-      let count = try content.reader.readChecked(into: buffer)
-      if count == 0 { break }
-      noteRead(count)
-      var done = 0
-      while done < count {
-        let put = pwrite(file.number, buffer.baseAddress! + done, count - done, off_t(offset) + off_t(done))
-        if put < 0, errno == EINTR { continue }
-        if put <= 0 { throw Self.writeFailure(path, file, at: offset, of: content.reader.info.length) }
-        done += put
+    var kept = offset
+    do throws(BlobError) {
+      while true {
+        try cancel.check("restore \(file.path)")
+        let count = try content.reader.readChecked(into: buffer)
+        if count == 0 { break }
+        noteRead(count)
+        try file.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset, of: length)
+        offset += Int64(count)
+        if offset - kept >= PartialFile.syncedAtOnce {
+          try file.keep(offset)
+          kept = offset
+        }
       }
-      offset += Int64(count)
+      try content.reader.finish()
+    } catch {
+      // A later run then reads more again.
+      try? file.keep(offset)
+      throw error
     }
-    try content.reader.finish()
-    if let length = content.reader.info.length, length != offset {
-      throw BlobError(.truncated, "\(path): the source ended at byte \(offset) of \(length)")
+    if let length, length != offset {
+      throw BlobError(.truncated, "\(file.path): the source ended at byte \(offset) of \(length)")
     }
-  }
-
-  private func publish(
-    _ file: Descriptor, _ partial: BytePath, _ modified: Int64?, as name: BytePath, in folder: RestoreFolder
-  ) throws(BlobError) {
-    let path = folder.path.appending(name)
-    if let modified { Self.setTime(file, modified) }
-    if fsync(file.number) != 0 { throw Self.writeFailure(path, file, at: nil, of: nil) }
-    let from = state.folder.number
-    let result = partial.withCString { old in
-      name.withCString { new in
-        overwrites ? renameat(from, old, folder.number, new) : renameNew(from, old, folder.number, new)
-      }
-    }
-    if result != 0, errno == EEXIST {
-      throw BlobError(.io, "\(path): another program has just made a file of that name, which is not replaced")
-    }
-    if result != 0 { throw RestoreFolder.failure("give the restored file its name", path) }
-    try folder.sync()
   }
 
   private func stamp(of file: Descriptor, _ path: BytePath) throws(BlobError) -> FileStamp {
@@ -195,34 +173,6 @@ struct FileRestore: Sendable {
     if fstat(file.number, &status) != 0 { throw RestoreFolder.failure("look at", path) }
     return FileStamp(status, at: path)
   }
-
-  /// A file system that cannot keep the time keeps another one.
-  private static func setTime(_ file: Descriptor, _ nanoseconds: Int64) {
-    let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-    let time = timespec(
-      tv_sec: time_t(rest < 0 ? seconds - 1 : seconds), tv_nsec: Int(rest < 0 ? rest + 1_000_000_000 : rest))
-    _ = futimens(file.number, [time, time])
-  }
-
-  /// The error for `errno`, with the room that is left.
-  private static func writeFailure(
-    _ path: BytePath, _ file: Descriptor, at offset: Int64?, of length: Int64?
-  ) -> BlobError {
-    let number = errno == 0 ? ENOSPC : errno
-    var message = "write \(path): \(String(cString: strerror(number)))"
-    if let offset { message += " at byte \(offset)\(length.map { " of \($0)" } ?? "")" }
-    var volume = statvfs()
-    if isFull(number), fstatvfs(file.number, &volume) == 0 {
-      let free = Int64(
-        clamping: UInt64(volume.f_bavail).multipliedReportingOverflow(by: UInt64(volume.f_frsize)).partialValue)
-      message +=
-        "; \(Quantity.text(bytes: free)) are free there. Make room, then run the same command again: it goes on"
-    }
-    return BlobError(.io, message, errno: number)
-  }
-
-  /// Whether nothing else can be written either.
-  static func isFull(_ number: Int32) -> Bool { [ENOSPC, EDQUOT, EROFS].contains(number) }
 
   private static func buffer() -> UnsafeMutableRawBufferPointer { .allocate(byteCount: 256 << 10, alignment: 16) }
 }

@@ -4,21 +4,25 @@ import Blobs
 import Platform
 import Synchronization
 
-/// The folder in the destination in which files are written until they are whole, and a record of those that are. It lets
-/// a command that was killed go on, and is removed once every file is restored.
+/// The folder in the destination in which files are written until they are whole, and a record of those that are and of
+/// how much of the others is on the disk. It lets a command that was killed go on, and is removed once every file is
+/// restored.
 ///
-/// Memory grows by 16 bytes for a file.
+/// Memory grows by 16 bytes for a file, and for a large one by 32.
 final class RestoreState: Sendable {
   /// The name of the folder.
   static let name: BytePath = ".fullbore-unseal"
-  private static let logName: BytePath = "done"
+  private static let logName: BytePath = "record"
 
   /// A version of a sealed file, and the path at which it is restored.
   struct Key: Sendable {
     fileprivate let digest: [UInt8]
     /// The name of the unfinished file.
     var fileName: BytePath { BytePath("\(Digest.hex(digest.prefix(16))).part") }
-    fileprivate var number: UInt64 { RestoreState.number(digest) }
+    /// Under this number the record has the stamp of the restored file.
+    fileprivate var number: UInt64 { RestoreState.number(digest[..<8]) }
+    /// Under this number the record has the count of synced bytes.
+    fileprivate var syncedNumber: UInt64 { RestoreState.number(digest[8..<16]) }
 
     /// `version`: differs for each content.
     init(_ path: BytePath, version: [UInt8]) { digest = Digest.value(of: version + path.bytes, .sha256) }
@@ -27,8 +31,8 @@ final class RestoreState: Sendable {
   let folder: RestoreFolder
   private let destination: RestoreFolder
   private let log: Descriptor
-  /// For each file that is restored, the hash of its stamp here.
-  private let done: Mutex<[UInt64: UInt64]>
+  /// The record.
+  private let numbers: Mutex<[UInt64: UInt64]>
 
   /// Throws if another process restores into the same folder.
   init(in destination: RestoreFolder) throws(BlobError) {
@@ -39,10 +43,19 @@ final class RestoreState: Sendable {
       throw BlobError(.io, "\(destination.path): another 'fullbore unseal' writes into this folder: wait until it ends")
     }
     log = try folder.open(Self.logName, O_RDWR | O_CREAT | O_APPEND)
-    done = Mutex(Self.read(log))
+    Self.trim(log)
+    numbers = Mutex(Self.read(log))
   }
 
-  /// Each line has two numbers. A line that was not written to its end counts as none.
+  /// Removes a line that was not written to its end.
+  private static func trim(_ log: Descriptor) {
+    var status = stat()
+    guard fstat(log.number, &status) == 0 else { return }
+    let rest = Int(status.st_size) % lineCount
+    if rest > 0 { _ = ftruncate(log.number, status.st_size - off_t(rest)) }
+  }
+
+  /// Each line has two numbers. The last line of a number counts.
   private static func read(_ log: Descriptor) -> [UInt64: UInt64] {
     var found: [UInt64: UInt64] = [:]
     var bytes = [UInt8](repeating: 0, count: lineCount << 10)
@@ -59,21 +72,45 @@ final class RestoreState: Sendable {
       }
     }
   }
+
   /// Bytes of a line.
   private static let lineCount = 34
 
   /// Whether an earlier run has restored this version, and the file has not changed here since.
   func isDone(_ key: Key, _ stamp: FileStamp) -> Bool {
-    done.withLock { $0[key.number] } == Self.hash(of: stamp)
+    numbers.withLock { $0[key.number] } == Self.hash(of: stamp)
   }
 
   /// Losing a line is harmless: the file is compared by a later run.
-  func noteDone(_ key: Key, _ stamp: FileStamp) {
-    let hash = Self.hash(of: stamp)
-    done.withLock { done in
-      done[key.number] = hash
-      let line = Array("\(Self.hex(key.number)) \(Self.hex(hash))\n".utf8)
-      _ = write(log.number, line, line.count)
+  func noteDone(_ key: Key, _ stamp: FileStamp) { _ = append(key.number, Self.hash(of: stamp)) }
+
+  /// Bytes at the beginning of the unfinished file that are on the disk.
+  func synced(_ key: Key) -> Int64 {
+    numbers.withLock { $0[key.syncedNumber].flatMap { Int64(exactly: $0) } ?? 0 }
+  }
+
+  /// Losing a line that tells of more bytes than before is harmless. One that tells of fewer is synced.
+  func noteSynced(_ key: Key, _ count: Int64) throws(BlobError) {
+    let isLess = count < synced(key)
+    let isNoted = append(key.syncedNumber, UInt64(count))
+    if isLess, !isNoted || fsync(log.number) != 0 {
+      throw RestoreFolder.failure("write", folder.path.appending(Self.logName))
+    }
+  }
+
+  /// Returns false, with `errno`, if the file does not take the line.
+  private func append(_ key: UInt64, _ value: UInt64) -> Bool {
+    numbers.withLock { numbers in
+      let line = Array("\(Self.hex(key)) \(Self.hex(value))\n".utf8)
+      let count = write(log.number, line, line.count)
+      if count == line.count {
+        numbers[key] = value
+        return true
+      }
+      let problem = count < 0 ? errno : ENOSPC
+      Self.trim(log)
+      errno = problem
+      return false
     }
   }
 
@@ -87,7 +124,7 @@ final class RestoreState: Sendable {
 
   private static func hash(of stamp: FileStamp) -> UInt64 {
     let validator = stamp.validator
-    return number(Digest.value(of: Array("\(validator.version) \(validator.instance)".utf8), .sha256))
+    return number(Digest.value(of: Array("\(validator.version) \(validator.instance)".utf8), .sha256)[..<8])
   }
 
   private static func hex(_ number: UInt64) -> String {
@@ -95,5 +132,5 @@ final class RestoreState: Sendable {
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
-  private static func number(_ digest: [UInt8]) -> UInt64 { digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+  private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 }

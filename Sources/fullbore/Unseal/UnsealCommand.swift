@@ -53,7 +53,7 @@ struct UnsealCommand: Command {
       let restore = FileRestore(
         destination: destination, state: state, identities: options.identities, overwrites: options.overwrites,
         copiesUnsealed: options.copiesUnsealed, noteRead: report.noteRead)
-      let run = UnsealRun(files: files, only: only, restore: restore, jobs: options.jobs, report: report)
+      let run = UnsealRun(files, only: only, restore, jobs: options.jobs, report)
       if let error = await run.run() { return error }
       if !report.hasFailed { await BlockingPool.shared.run { state.remove() } }
       return nil

@@ -1,34 +1,45 @@
 import BlobCrypto
 import BlobHTTP
+import BlobServer
 import BlobUpload
 import Blobs
 import Platform
+import Synchronization
 
 /// Finds the files and restores them, several at once.
-struct UnsealRun: Sendable {
+final class UnsealRun: Sendable {
   let files: any SealedFiles
   /// The only file; nil: all of the folder.
   let only: BytePath?
   let restore: FileRestore
   let jobs: Int
   let report: UnsealReport
+  /// The files that are restored now.
+  private let active = Mutex<Set<BytePath>>([])
+  /// The number of calls that read and write.
+  private let working = Monitor(0)
   private static let longestPath = 4096
+
+  init(_ files: any SealedFiles, only: BytePath?, _ restore: FileRestore, jobs: Int, _ report: UnsealReport) {
+    (self.files, self.only, self.restore) = (files, only, restore)
+    (self.jobs, self.report) = (jobs, report)
+  }
 
   /// Returns the error that ended the run early; nil: every file was tried.
   func run() async -> UploadError? {
     let channel = BatchChannel<BytePath>(ahead: 1)
     let threads = BlockingPool("fullbore-unseal", threads: jobs)
-    return await withTaskGroup(of: UploadError?.self) { group in
+    let ended = await withTaskGroup(of: UploadError?.self) { group in
       group.addTask {
         defer { channel.finish() }
-        do throws(UploadError) { try await walk(channel) } catch { return error }
-        report.listed()
+        do throws(UploadError) { try await self.walk(channel) } catch { return error }
+        self.report.listed()
         return nil
       }
       for _ in 0..<jobs {
         group.addTask {
           while let path = await channel.next() {
-            if let error = await restore(path, on: threads) { return error }
+            if let error = await self.restore(path, on: threads) { return error }
           }
           return nil
         }
@@ -43,6 +54,13 @@ struct UnsealRun: Sendable {
       }
       return ended
     }
+    if ended != nil {
+      // What was written is synced, so that it is kept. A read of a file system that hangs may never return.
+      await BlockingPool.shared.run { [working] in
+        _ = working.wait(atMost: .seconds(10)) { $0 == 0 ? true : nil }
+      }
+    }
+    return ended
   }
 
   private func walk(_ channel: BatchChannel<BytePath>) async throws(UploadError) {
@@ -81,16 +99,24 @@ struct UnsealRun: Sendable {
       report.failed(path, "no file here can have this name, so it is left")
       return nil
     }
-    // What an earlier run has left in the folder that is unsealed now.
-    return path == RestoreState.name ? nil : path
+    // An earlier run may have left its folder, and a Fullbore server has its own folder in the one that it serves.
+    return path == RestoreState.name || path == ServedPath.storeName ? nil : path
   }
 
   /// Returns the error after which no other file would succeed.
   private func restore(_ path: BytePath, on threads: BlockingPool) async -> UploadError? {
+    // A server that has failed meanwhile, or is hostile, may list a file twice. Two writers would share one temporary file.
+    guard active.withLock({ $0.insert(path).inserted }) else {
+      report.found(-1)
+      return nil
+    }
+    defer { _ = active.withLock { $0.remove(path) } }
     do throws(UploadError) {
       let source = try await files.source(path)
       let result = await threads.runUntilCancelled { cancel in
-        Result { () throws(BlobError) in try restore.restore(path, from: source, cancel) }
+        self.working.update { $0 += 1 }
+        defer { self.working.update { $0 -= 1 } }
+        return Result { () throws(BlobError) in try self.restore.restore(path, from: source, cancel) }
       }
       switch result {
       case nil: return UploadError(.giveUp, .cancelled, "interrupted")
@@ -116,7 +142,7 @@ struct UnsealRun: Sendable {
   }
 
   private static func fatal(_ error: BlobError) -> UploadError? {
-    if FileRestore.isFull(error.errno) {
+    if PartialFile.isFull(error.errno) {
       return UploadError(.giveUp, .file, "stopped: nothing else can be written there either", cause: error)
     }
     guard let cause = error.cause as? TransportError,
