@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Passes batches of elements from one task to many, and buffers at most a few batches.
-final class BatchChannel<Element: Sendable>: Sendable {
+package final class BatchChannel<Element: Sendable>: Sendable {
   private struct State {
     var buffer: [Element] = []  // reversed: the next element is the last one
     var further: [[Element]] = []
@@ -34,11 +34,11 @@ final class BatchChannel<Element: Sendable>: Sendable {
   private let state = Mutex(State())
   private let ahead: Int
 
-  init(ahead: Int) { self.ahead = ahead }
+  package init(ahead: Int) { self.ahead = ahead }
 
   /// Appends `batch` and waits until there is space for the next one. Only one task may write.
   /// false: the channel is finished, and the batch was not appended.
-  func send(_ batch: [Element]) async -> Bool {
+  package func send(_ batch: [Element]) async -> Bool {
     var isTaken = true
     await withCheckedContinuation { continuation in
       let (readers, canGoOn) = state.withLock { state in
@@ -57,7 +57,7 @@ final class BatchChannel<Element: Sendable>: Sendable {
 
   /// Returns the next element, waiting if none is available; nil once the channel is finished and all elements were
   /// read.
-  func next() async -> Element? {
+  package func next() async -> Element? {
     let (element, waiting) = state.withLock { $0.take(ahead) }
     waiting?.resume()
     if let element { return element }
@@ -75,10 +75,10 @@ final class BatchChannel<Element: Sendable>: Sendable {
   }
 
   /// Ends the channel; readers still receive the buffered elements.
-  func finish() { _ = finish(dropping: false) }
+  package func finish() { _ = finish(dropping: false) }
 
   /// Ends the channel, and returns the buffered elements, which readers no longer receive.
-  func drop() -> [Element] { finish(dropping: true) }
+  package func drop() -> [Element] { finish(dropping: true) }
 
   private func finish(dropping: Bool) -> [Element] {
     let (readers, writer, dropped) = state.withLock { state in

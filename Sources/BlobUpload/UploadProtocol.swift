@@ -40,10 +40,10 @@ public protocol UploadProtocol: ProtocolDiscovery {
     _ target: UploadTarget, location: String?, _ with: UploadContext
   ) async throws(UploadError) -> RemoteFile?
 
-  /// Calls `take` with the names of the files in a folder, page by page; a folder that does not exist has none. Returns
-  /// false if the server does not list files, as most do not. `folder` ends in a slash.
-  func listFiles(
-    in folder: HTTPURL, _ with: UploadContext, _ take: ([BytePath]) -> Void
+  /// Calls `take` with the files and folders in a folder, page by page; a folder that does not exist has none. Returns
+  /// false if the server does not list them, as most do not. `folder` ends in a slash.
+  func listEntries(
+    in folder: HTTPURL, _ with: UploadContext, _ take: ([ListedEntry]) async throws(UploadError) -> Void
   ) async throws(UploadError) -> Bool
 
   /// The URL from which the bytes of a finished upload can be read. `location`: from `UploadResult`.

@@ -17,7 +17,7 @@ enum Fullbore {
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
     PushCommand.self, CheckCommand.self, WatchCommand.self, ResumeCommand.self, StatusCommand.self, HistoryCommand.self,
-    AbortCommand.self,
+    AbortCommand.self, UnsealCommand.self,
     PlacesCommand.self, ServeCommand.self, ChecksumCommand.self, DoctorCommand.self, ManualCommand.self,
     CompletionsCommand.self,
   ]

@@ -12,12 +12,7 @@ extension EndToEnd {
 
     /// A new key of age: the file with the private one, and the public one.
     func makeKey(_ name: String = "key") async throws -> (file: String, recipient: String) {
-      let file = scratch.path(name)
-      let keygen = try #require(Tool.find("age-keygen"), Peer.age.reason)
-      #expect(try await Command(keygen, ["-o", file], in: scratch).wait() == .exited(0))
-      let text = try String(contentsOfFile: file, encoding: .utf8)
-      let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("# public key: ") })
-      return (file, String(line.dropFirst("# public key: ".count)))
+      try await scratch.makeAgeKey(name)
     }
 
     func push(_ arguments: String...) async throws -> (end: Command.End, command: Command) {

@@ -93,6 +93,9 @@ struct ReadSealHeader: Sendable {
     return zip(mine, code).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
   }
 
+  /// The bytes with which every age file of version 1 begins.
+  static let firstLine = Array("age-encryption.org/v1\n".utf8)
+
   static func refused(_ why: String) -> BlobError { BlobError(.unsupported, "read an age file: \(why)") }
 
   /// Lines of printable ASCII, each with its end.

@@ -1,4 +1,5 @@
 import Blobs
+import Synchronization
 
 /// The secret that opens files that were sealed for its recipient. Its descriptions do not contain it.
 public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable {
@@ -32,6 +33,8 @@ public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable
 
   /// The work that an scrypt stanza may ask for: a stranger's file could take hours otherwise.
   private static let mostWork = 22
+  /// Held while a passphrase is tried.
+  private static let turn = Mutex(())
 
   /// The file key; nil: no stanza is for this identity. Throws `.unsupported` if the header breaks a rule.
   func unwrap(_ header: SealHeader) throws(BlobError) -> [UInt8]? {
@@ -69,7 +72,10 @@ public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable
         let logarithm = Int(work)
       else { throw Self.broken(stanza) }
       if logarithm > Self.mostWork { throw ReadSealHeader.refused("its passphrase asks for too much work, 2^\(work)") }
-      let key = Scrypt.key(passphrase, salt: Array(SealRecipient.scrypt.utf8) + salt, logarithm: logarithm)
+      // Several at once would take gigabytes.
+      let key = Self.turn.withLock { _ in
+        Scrypt.key(passphrase, salt: Array(SealRecipient.scrypt.utf8) + salt, logarithm: logarithm)
+      }
       guard let key else { throw BlobError(.io, "open an age file: scrypt, or the memory that it needs, is missing") }
       return ChunkCipher.open(stanza.body, key: key)
     default: return nil

@@ -10,8 +10,8 @@ public struct UnsealedSource: BlobSource {
   private let identities: [SealIdentity]
   private let opened = OpenedSeal()
 
-  /// `source` must have random access; the first `info` or `open` reads its header, and takes about a second for a
-  /// passphrase.
+  /// The first `info` or `open` reads the header of `source`, and takes about a second for a passphrase. A source that is
+  /// read once can be opened once, at its first byte.
   public init(_ source: any BlobSource, with identities: [SealIdentity]) {
     (self.source, self.identities) = (source, identities)
   }
@@ -24,12 +24,26 @@ public struct UnsealedSource: BlobSource {
   /// it should be. The validator is that of the sealed bytes.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     let info = try source.info(cancel)
-    return try plain(info, try seal(cancel))
+    if let seal = opened.value { return try plain(info, seal) }
+    if source.access == .sequential {
+      throw BlobError(.unsupported, "open an age file: its source can be read only once")
+    }
+    return try plain(info, try begin(cancel).seal)
   }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     if offset < 0 { throw BlobError(.outOfRange, "open an age file at byte \(offset)") }
-    let seal = try seal(cancel)
+    guard let seal = opened.value else {
+      let begun = try begin(cancel)
+      if offset > 0 { return try open(at: offset, begun.seal, cancel) }
+      return ChunkReader(
+        PrefixedReader(begun.rest, begun.reader), ChunkPass(.open, begun.seal, at: 0),
+        try plain(begun.reader.info, begun.seal), length: begun.reader.info.length, asksBeforeEach: false)
+    }
+    return try open(at: offset, seal, cancel)
+  }
+
+  private func open(at offset: Int64, _ seal: FileSeal, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let whole = try plain(try source.info(cancel), seal).length
     if let whole, offset > whole {
       throw BlobError(.outOfRange, "open an age file at byte \(offset): it has \(whole)")
@@ -47,6 +61,9 @@ public struct UnsealedSource: BlobSource {
     return ChunkReader(reader, pass, info, length: reader.info.length, asksBeforeEach: false)
   }
 
+  /// A digest of the header and the nonce, which no two contents share; nil: the header was not read yet.
+  package var headerDigest: [UInt8]? { opened.value.map { Digest.value(of: $0.prefix, .sha256) } }
+
   private func plain(_ info: BlobInfo, _ seal: FileSeal) throws(BlobError) -> BlobInfo {
     guard let length = info.length else { return info }
     guard let plain = FileSeal.length(opening: length - Int64(seal.prefix.count)) else {
@@ -58,11 +75,10 @@ public struct UnsealedSource: BlobSource {
     return info
   }
 
-  private func seal(_ cancel: Cancellation) throws(BlobError) -> FileSeal {
-    if let seal = opened.value { return seal }
-    if source.access == .sequential {
-      throw BlobError(.unsupported, "open an age file: its source can be read only once")
-    }
+  /// Reads the header. `rest`: the bytes after the nonce that were read with it.
+  private func begin(
+    _ cancel: Cancellation
+  ) throws(BlobError) -> (seal: FileSeal, reader: any BlobReader, rest: ArraySlice<UInt8>) {
     let reader = try source.open(at: 0, cancel)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
     defer { buffer.deallocate() }
@@ -70,15 +86,49 @@ public struct UnsealedSource: BlobSource {
     while true {
       let count = try reader.readChecked(into: buffer)
       bytes += buffer.prefix(count)
+      let isEmpty = bytes.isEmpty && count == 0
+      if isEmpty || !zip(bytes, ReadSealHeader.firstLine).allSatisfy({ $0 == $1 }) {
+        var error = ReadSealHeader.refused("it is no age file of version 1")
+        error.cause = NoAgeFile()
+        throw error
+      }
       if let seal = try FileSeal.open(bytes, with: identities) {
         opened.keep(seal)
-        return seal
+        return (seal, reader, bytes.dropFirst(seal.prefix.count))
       }
       if count == 0 || bytes.count > SealHeader.most {
         throw ReadSealHeader.refused("\(count == 0 ? "it ends in" : "it has no end of") its header")
       }
     }
   }
+}
+
+/// The cause of the error for a source whose first bytes are not those of an age file.
+package struct NoAgeFile: Error {
+  package init() {}
+}
+
+/// Reads bytes that were read from a reader already, and then that reader.
+private final class PrefixedReader: BlobReader {
+  private var first: ArraySlice<UInt8>
+  private let reader: any BlobReader
+
+  init(_ first: ArraySlice<UInt8>, _ reader: any BlobReader) { (self.first, self.reader) = (first, reader) }
+
+  var info: BlobInfo { reader.info }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
+    if first.isEmpty { return try reader.read(into: buffer) }
+    let some = first.prefix(buffer.count)
+    buffer.copyBytes(from: some)
+    first = first.dropFirst(some.count)
+    return some.count
+  }
+
+  // Its bytes are not at one place of a file.
+  func fileRegion() -> FileRegion? { nil }
+
+  func finish() throws(BlobError) { try reader.finish() }
 }
 
 /// The header is read once.

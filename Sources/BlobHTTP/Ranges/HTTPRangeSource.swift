@@ -36,6 +36,14 @@ public struct HTTPRangeSource: BlobSource {
       RemoteRequest(url, transport, headers), retries: retries, readAhead: readAhead, notice: notice)
   }
 
+  /// Like the other one, for a file that is read to be stored here: its `BlobInfo` has the time at which the file was last
+  /// modified.
+  package init(timedAt url: HTTPURL, over transport: any Transport, headers: HTTPHeaders, retries: Int) {
+    self.url = url
+    remote = RemoteFile(
+      RemoteRequest(url, transport, headers), retries: retries, readAhead: 512 << 10, tellsTimes: true)
+  }
+
   /// `.random` until `info` or `open` has found out otherwise.
   public var access: BlobAccess { remote.isOnceOnly ? .sequential : .random }
 
@@ -43,7 +51,7 @@ public struct HTTPRangeSource: BlobSource {
   /// `.notFound`, `.permission` and `.io` reflect the server's status; `.io` also means that there was no response.
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo {
     try cancel.check("look at \(url)")
-    return try remote.facts(cancel).info
+    return try remote.facts(cancel).info(tellingTimes: remote.tellsTimes)
   }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {

@@ -14,6 +14,8 @@ struct RemoteFacts: Sendable, Hashable {
   var isRandom: Bool
   /// This response does not contain the whole file.
   var isPartial = false
+  /// When the file was last modified, in nanoseconds since 1970, as the server or the object's metadata tells it; nil: unknown.
+  var modified: Int64?
   /// Only the end of the connection ends this response, so a truncated one looks complete. RFC 9112 §6.3, item 8.
   var endsByClosing = false
 
@@ -24,6 +26,7 @@ struct RemoteFacts: Sendable, Hashable {
     let headers = head.headers
     if Self.encoding(headers, of: url) != nil { return nil }
     version = RemoteVersion(headers)
+    modified = Self.modified(headers)
     switch head.status {
     case 206:
       // A single range was requested. A multipart response has other bytes between its parts. RFC 9110 §14.6,
@@ -87,9 +90,25 @@ struct RemoteFacts: Sendable, Hashable {
     return BlobError(.io, "GET \(url): its answer \(head.status) \(what)")
   }
 
-  var info: BlobInfo {
+  /// Objects of S3 have the time of the file in their metadata, and `Last-Modified` is the time of the upload.
+  private static func modified(_ headers: HTTPHeaders) -> Int64? {
+    let billion: Int64 = 1_000_000_000
+    if let parts = headers["x-amz-meta-mtime"]?.split(separator: ".", omittingEmptySubsequences: false),
+      parts.count <= 2, let seconds = Int64(digits: parts[0]), seconds < Int64.max / billion
+    {
+      let fraction = parts.count == 2 ? String(parts[1].prefix(9)) : ""
+      let padded = fraction + String(repeating: "0", count: 9 - fraction.count)
+      if let rest = Int64(digits: padded[...]) { return seconds * billion + rest }
+    }
+    guard let seconds = headers["Last-Modified"].flatMap({ HTTPDate.seconds($0) }) else { return nil }
+    let (time, isOver) = seconds.multipliedReportingOverflow(by: billion)
+    return isOver ? nil : time
+  }
+
+  func info(tellingTimes: Bool) -> BlobInfo {
     BlobInfo(
-      length: length, validator: version.map { Validator(version: "\($0.text) of \(length.map(String.init) ?? "?")") })
+      length: length, validator: version.map { Validator(version: "\($0.text) of \(length.map(String.init) ?? "?")") },
+      modified: tellingTimes ? modified : nil)
   }
 }
 

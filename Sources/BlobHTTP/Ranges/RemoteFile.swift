@@ -6,6 +6,7 @@ final class RemoteFile: Sendable {
   let readAhead: Int
   private let retries: Int
   fileprivate let notice: (@Sendable (String) -> Void)?
+  let tellsTimes: Bool
   private struct State {
     /// For a file that can be read only once: the download in progress, and the facts from its head.
     var once: (facts: RemoteFacts, fetch: RemoteFetch)?
@@ -13,9 +14,11 @@ final class RemoteFile: Sendable {
   }
   private let state = Monitor(State())
 
-  init(_ ask: RemoteRequest, retries: Int, readAhead: Int, notice: (@Sendable (String) -> Void)? = nil) {
-    self.ask = ask
-    self.notice = notice
+  init(
+    _ ask: RemoteRequest, retries: Int, readAhead: Int, tellsTimes: Bool = false,
+    notice: (@Sendable (String) -> Void)? = nil
+  ) {
+    (self.ask, self.notice, self.tellsTimes) = (ask, notice, tellsTimes)
     self.retries = retries
     self.readAhead = readAhead
   }
@@ -140,7 +143,7 @@ private final class RangeReader: BlobReader {
     self.facts = facts
     self.offset = offset
     self.cancel = cancel
-    info = facts.info
+    info = facts.info(tellingTimes: file.tellsTimes)
     patience = file.patience(cancel, "read \(file.ask.url)")
   }
 
@@ -218,7 +221,7 @@ private final class SinglePassReader: BlobReader {
     self.fetch = fetch
     self.reader = reader
     self.offset = offset
-    info = facts.info
+    info = facts.info(tellingTimes: file.tellsTimes)
     isEndDoubtful = facts.endsByClosing
     promised = ExpectedLength("a download", info.length)
   }

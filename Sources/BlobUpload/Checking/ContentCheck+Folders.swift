@@ -31,7 +31,9 @@ extension ContentCheck {
     let url = folder.isEmpty ? place : place.appending(pathBytes: folder.bytes + [UInt8(ascii: "/")])
     do throws(UploadError) {
       return try await uploader.patiently("\(url)") { () async throws(UploadError) in
-        try await uploader.destination.uploadProtocol.listFiles(in: url, uploader.context(), take)
+        try await uploader.destination.uploadProtocol.listEntries(in: url, uploader.context()) { entries in
+          take(entries.filter { !$0.isFolder }.map(\.name))
+        }
       }
     } catch {
       if error.endsQueue { throw error }

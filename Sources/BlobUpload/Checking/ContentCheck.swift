@@ -30,13 +30,7 @@ package struct ContentCheck: Sendable {
   }
 
   /// Asks what is to be known of the destination as a whole. Throws if it refuses.
-  package func begin() async throws(UploadError) {
-    guard let question = uploader.destination.question else { return }
-    let refused = FirstError()
-    question.open()
-    await question.ask { refused.keep($0) }
-    if let error = refused.error { throw error }
-  }
+  package func begin() async throws(UploadError) { try await uploader.destination.askQuestion() }
 
   /// Compares each item. Calls `take` with the result of each, in any order, one at a time. Throws if no other item can be
   /// compared.

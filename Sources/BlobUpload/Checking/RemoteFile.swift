@@ -60,8 +60,8 @@ extension UploadProtocol {
   }
 
   /// Asks for the list that a Fullbore server gives to scripts.
-  public func listFiles(
-    in folder: HTTPURL, _ with: UploadContext, _ take: ([BytePath]) -> Void
+  public func listEntries(
+    in folder: HTTPURL, _ with: UploadContext, _ take: ([ListedEntry]) async throws(UploadError) -> Void
   ) async throws(UploadError) -> Bool {
     var next: String?
     repeat {
@@ -69,9 +69,10 @@ extension UploadProtocol {
       var request = HTTPRequest("GET", folder.withQuery(query), ["Accept": "application/json"])
       let response = try await with.send(following: &request)
       if [404, 410].contains(response.status) { return true }
+      try with.checkListing(request, response)
       guard response.isSuccess, let page: JSONPage = JSONColumn.decode(String(decoding: response.body, as: UTF8.self))
       else { return false }
-      take(page.entries.filter { !$0.folder }.map(\.path))
+      try await take(page.entries.map(\.listed))
       // A server that repeats a page would be asked for ever.
       if let next, page.next == next { return false }
       next = page.next
@@ -88,9 +89,11 @@ private struct JSONPage: Decodable {
     var folder: Bool
 
     /// The name as bytes is in the URL, unless the server lets nobody read files.
-    var path: BytePath {
-      guard let url else { return BytePath(name) }
-      return BytePath(PercentCoding.decoded(url.dropFirst(2).prefix { $0 != "?" }.utf8))
+    var listed: ListedEntry {
+      guard let url else { return ListedEntry(BytePath(name), isFolder: folder) }
+      let bytes = PercentCoding.decoded(url.dropFirst(2).prefix { $0 != "?" }.utf8)
+      return ListedEntry(
+        BytePath(folder && bytes.last == UInt8(ascii: "/") ? bytes.dropLast() : bytes), isFolder: folder)
     }
   }
   var entries: [Entry]

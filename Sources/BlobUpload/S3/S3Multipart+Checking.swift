@@ -14,8 +14,8 @@ extension S3Multipart {
   }
 
   /// ListObjectsV2.
-  public func listFiles(
-    in folder: HTTPURL, _ with: UploadContext, _ take: ([BytePath]) -> Void
+  public func listEntries(
+    in folder: HTTPURL, _ with: UploadContext, _ take: ([ListedEntry]) async throws(UploadError) -> Void
   ) async throws(UploadError) -> Bool {
     let prefix = Array(folder.key(in: bucketPath))
     var token: String?
@@ -26,13 +26,18 @@ extension S3Multipart {
       if !prefix.isEmpty { query.append("prefix=\(HTTPURL.encode(prefix).replacingSlashes)") }
       let request = HTTPRequest("GET", bucket(at: folder).withQuery(query.joined(separator: "&")))
       let response = try await send(request, nil, with)
+      try with.checkListing(request, response)
       guard response.isSuccess, let list = XMLTree(response.body), list.name == "ListBucketResult" else { return false }
       let isEncoded = list.text("EncodingType") == "url"
-      let keys = list.all("Contents").compactMap { $0.text("Key") }.map { Self.key($0, isEncoded) }
+      func names(_ elements: [XMLTree], _ name: String) -> [BytePath] {
+        elements.compactMap { $0.text(name) }.map { Self.key($0, isEncoded) }.filter { $0.starts(with: prefix) }
+          .map { BytePath($0.dropFirst(prefix.count)) }
+      }
       // A server that knows no delimiter also lists what is in the folders below.
-      take(
-        keys.filter { $0.starts(with: prefix) }.map { BytePath($0.dropFirst(prefix.count)) }
-          .filter { !$0.isEmpty && !$0.bytes.contains(UInt8(ascii: "/")) })
+      let files = names(list.all("Contents"), "Key").filter { !$0.isEmpty && !$0.bytes.contains(UInt8(ascii: "/")) }
+      let folders = names(list.all("CommonPrefixes"), "Prefix").map { BytePath($0.bytes.dropLast()) }
+      try await take(
+        files.map { ListedEntry($0, isFolder: false) } + folders.map { ListedEntry($0, isFolder: true) })
       pages += 1
       token = list.text("IsTruncated") == "true" ? list.text("NextContinuationToken") : nil
     } while token != nil && pages < 10_000

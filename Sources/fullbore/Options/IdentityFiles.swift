@@ -4,7 +4,7 @@ import Blobs
 /// The files with private keys that open sealed files.
 enum IdentityFiles {
   static let declared = OptionDeclaration.value(
-    "identity", "FILE", isRepeatable: true, "private key of age or SSH that opens sealed files; repeatable")
+    "identity", "FILE", short: "i", isRepeatable: true, "private key of age or SSH that opens sealed files; repeatable")
 
   static func identities(_ arguments: Arguments) throws(UsageError) -> [SealIdentity] {
     var identities: [SealIdentity] = []

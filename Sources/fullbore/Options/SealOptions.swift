@@ -45,7 +45,6 @@ struct SealOptions: Sendable, Hashable {
     do { return try SealRecipient(text) } catch { throw UsageError("\(option): \(error.message)") }
   }
 
-  /// The first line of a file.
   private static func passphrase(in file: BytePath, _ option: String) throws(UsageError) -> SealRecipient {
     let lines = try SecretFile.text(of: file, for: option).split(
       omittingEmptySubsequences: false, whereSeparator: \.isNewline)
@@ -56,6 +55,12 @@ struct SealOptions: Sendable, Hashable {
 
   /// The passphrase opens what it has sealed; empty: there is none.
   var passphraseIdentities: [SealIdentity] { sealing?.recipients.compactMap(\.passphraseIdentity) ?? [] }
+
+  /// The identity of the passphrase that is given; nil: none is.
+  static func passphraseIdentity(_ arguments: Arguments) throws(UsageError) -> SealIdentity? {
+    guard let file = arguments.value("seal-passphrase-file") else { return nil }
+    return try passphrase(in: file, "--seal-passphrase-file").passphraseIdentity
+  }
 
   /// The recipients as the journal keeps them: public keys, and where a passphrase is found.
   var journaled: JournalSeal? {

@@ -49,7 +49,7 @@ struct S3PeerHandler {
     case "GET" where upload != nil:
       return try listParts(
         request, try find(upload!, key, state, or: options.isLikeCeph ? S3PeerError(404, "NoSuchKey") : nil))
-    case "GET": return try read(key, state)
+    case "GET": return try S3PeerRange.part(of: try read(key, state), for: request)
     case "HEAD":
       var answer = try read(key, state)
       (answer.length, answer.body) = (answer.body.count, [])

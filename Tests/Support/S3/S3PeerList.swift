@@ -23,8 +23,21 @@ struct S3PeerList {
     let next =
       all.count > most
       ? "<NextContinuationToken>\(S3Text.escaped(all[most - 1]))</NextContinuationToken>" : ""
+    // Amazon counts the folders as entries of a page; here they come with the first one.
+    let folders = after.isEmpty ? Set(state.objects.keys.compactMap { folder(of: $0, prefix, delimiter) }) : []
+    let prefixes = folders.sorted().map { folder in
+      "<CommonPrefixes><Prefix>\(encodes ? HTTPURL.encode(folder.utf8) : S3Text.escaped(folder))</Prefix></CommonPrefixes>"
+    }
     return .xml(
       "<ListBucketResult>\(encodes ? "<EncodingType>url</EncodingType>" : "")<IsTruncated>\(all.count > most)</IsTruncated>"
-        + "\(next)\(contents.joined())</ListBucketResult>")
+        + "\(next)\(contents.joined())\(prefixes.joined())</ListBucketResult>")
+  }
+
+  /// The part of a key up to the first delimiter after the prefix; nil: it has none there.
+  private func folder(of key: String, _ prefix: String, _ delimiter: String?) -> String? {
+    guard let delimiter, key.hasPrefix(prefix), let end = key.dropFirst(prefix.count).firstRange(of: delimiter) else {
+      return nil
+    }
+    return String(key[..<end.upperBound])
   }
 }

@@ -1,6 +1,5 @@
 import BlobHTTP
 import Blobs
-import Synchronization
 
 /// An upload of a large file to a Nextcloud server in chunks, which it keeps for a day: chunked upload, version 2.
 /// nextcloud/documentation, developer_manual/client_apis/WebDAV/chunking.
@@ -189,46 +188,4 @@ struct NextcloudChunks: Sendable {
     if method != "MKCOL", let length = place.length { request.headers["OC-Total-Length"] = String(length) }
     return request
   }
-}
-
-/// A response that is longer than the transport's limit for bodies.
-final class DavListingText: Sendable {
-  private let bytes = Mutex<[UInt8]>([])
-  private static let most = 16 << 20
-
-  func append(_ more: UnsafeRawBufferPointer) throws(BlobError) {
-    let isTooLong = bytes.withLock { bytes in
-      bytes.append(contentsOf: more)
-      return bytes.count > Self.most
-    }
-    if isTooLong { throw BlobError(.io, "the listing is longer than \(Self.most) bytes") }
-  }
-
-  var text: [UInt8] { bytes.withLock { $0 } }
-}
-
-/// The sizes in a multistatus response. RFC 4918 §13.
-enum DavListing {
-  /// Sizes by path, as encoded in URLs. Entries without a size are omitted.
-  static func sizes(in text: [UInt8]) -> [String: Int64] {
-    var sizes: [String: Int64] = [:]
-    var path: String?
-    var rest = text[...]
-    while let open = rest.firstIndex(of: UInt8(ascii: "<")), let close = rest[open...].firstIndex(of: UInt8(ascii: ">"))
-    {
-      let tag = rest[(open + 1)..<close].prefix { $0 != UInt8(ascii: " ") }
-      let name = String(decoding: tag.split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self).lowercased()
-      rest = rest[(close + 1)...]
-      let words = rest.prefix { $0 != UInt8(ascii: "<") }.split { $0 <= UInt8(ascii: " ") }
-      let content = String(decoding: words.first ?? [], as: UTF8.self)
-      // A closing tag would have the text after it as its content.
-      if tag.first == UInt8(ascii: "/") { continue }
-      if name == "href" { path = Self.path(content) }
-      if name == "getcontentlength", let path, let size = Int64(content), size >= 0 { sizes[path] = size }
-    }
-    return sizes
-  }
-
-  /// Some servers write complete URLs instead of paths.
-  private static func path(_ reference: String) -> String { HTTPURL(reference)?.path ?? reference }
 }

@@ -25,17 +25,17 @@ extension WebDAV {
   }
 
   /// PROPFIND. A server that does not take it, as nginx does not, lists nothing.
-  public func listFiles(
-    in folder: HTTPURL, _ with: UploadContext, _ take: ([BytePath]) -> Void
+  public func listEntries(
+    in folder: HTTPURL, _ with: UploadContext, _ take: ([ListedEntry]) async throws(UploadError) -> Void
   ) async throws(UploadError) -> Bool {
     var request = HTTPRequest("PROPFIND", folder, ["Depth": "1"])
     let listing = DavListingText()
     let response = try await with.send(
       following: &request, Exchange(received: { bytes throws(BlobError) in try listing.append(bytes) }))
     if [404, 410].contains(response.status) { return true }
+    try with.checkListing(request, response)
     guard response.status == 207 else { return false }
-    let paths = DavListing.sizes(in: listing.text).keys.filter { !$0.hasSuffix("/") }
-    take(paths.compactMap { path in HTTPURL("\(folder.origin)\(path)").map { BytePath($0.lastComponent) } })
+    try await take(DavListing.entries(in: listing.text, of: request.url))
     return true
   }
 }

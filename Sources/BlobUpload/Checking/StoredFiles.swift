@@ -1,0 +1,77 @@
+import BlobHTTP
+import Blobs
+
+/// The files at a destination, to be listed and read. Nothing is changed there.
+package struct StoredFiles: Sendable {
+  private let uploader: Uploader
+  /// Reads the files. It is not the transport that asks for lists.
+  private let reading: any Transport
+  private let retries: Int
+
+  /// - `reading`: must have a connection for each file that is read at once.
+  /// - `retries`: as for `HTTPRangeSource`.
+  package init(_ uploader: Uploader, reading: any Transport, retries: Int) {
+    let destination = uploader.destination
+    self.uploader = uploader
+    self.retries = retries
+    self.reading =
+      destination.traits.sign.map { SigningTransport(reading, endpoint: destination.endpoint, sign: $0) } ?? reading
+  }
+
+  /// Asks what is to be known of the destination as a whole. Throws if it refuses.
+  package func begin() async throws(UploadError) { try await uploader.destination.askQuestion() }
+
+  /// Calls `take` with the entries of a folder below the destination, page by page, in order of the server. Throws if the
+  /// server does not list it. Entries may come twice, if the server has failed meanwhile.
+  package func list(
+    _ folder: BytePath, _ take: ([ListedEntry]) async throws(UploadError) -> Void
+  ) async throws(UploadError) {
+    let place = uploader.destination.endpoint.folder
+    let url = folder.isEmpty ? place : place.appending(pathBytes: folder.bytes + [UInt8(ascii: "/")])
+    let isListed = try await uploader.patiently("\(url)") { () async throws(UploadError) in
+      try await uploader.destination.uploadProtocol.listEntries(in: url, uploader.context(), take)
+    }
+    if isListed { return }
+    // A folder below may be closed to this account.
+    throw UploadError(
+      .giveUp, folder.isEmpty ? .destination : .file,
+      "\(url): the server does not list this folder (it is no Fullbore server, WebDAV server or S3 bucket, or refuses)")
+  }
+
+  /// The file at a path below the destination's folder.
+  package func source(_ path: BytePath) async throws(UploadError) -> any BlobSource {
+    let destination = uploader.destination
+    let url = try await destination.uploadProtocol.place(
+      of: destination.target(path, length: nil), location: nil, uploader.context())
+    return HTTPRangeSource(
+      timedAt: url, over: reading, headers: destination.credentials.fields, retries: retries)
+  }
+}
+
+extension UploadDestination {
+  /// Throws if the destination refuses all requests.
+  func askQuestion() async throws(UploadError) {
+    guard let question else { return }
+    let refused = FirstError()
+    question.open()
+    await question.ask { refused.keep($0) }
+    if let error = refused.error { throw error }
+  }
+}
+
+/// Signs requests to one server before they are sent.
+private struct SigningTransport: Transport {
+  private let transport: any Transport
+  private let endpoint: HTTPURL
+  private let sign: @Sendable (inout HTTPRequest) -> Void
+
+  init(_ transport: any Transport, endpoint: HTTPURL, sign: @escaping @Sendable (inout HTTPRequest) -> Void) {
+    (self.transport, self.endpoint, self.sign) = (transport, endpoint, sign)
+  }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    var request = request
+    if request.url.isAtServer(of: endpoint) { sign(&request) }
+    return try await transport.send(request, body: body, on)
+  }
+}
