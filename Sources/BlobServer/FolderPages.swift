@@ -33,7 +33,7 @@ struct FolderPages: Sendable {
 
 /// The threads and the limits of archives.
 struct ArchiveResources: Sendable {
-  /// They list the files of archives, and read those whose checksums a range needs.
+  /// These threads list the files of archives, and read those whose checksums a range needs.
   let threads = Workers(threads: 2)
   /// Limits the archives that are made or sent, and their lists in bytes.
   let count = Allowance(32)

@@ -9,7 +9,7 @@ package struct ContentCheck: Sendable {
   let journal: Journal
   /// Reads every file back.
   let downloads: Bool
-  /// They open sealed files that are read back.
+  /// The identities open sealed files that are read back.
   let identities: [SealIdentity]
   let query: VersionQuery
   /// Asks whether files are there, and for no digest.

@@ -5,11 +5,11 @@ import Synchronization
 
 /// What is done with a hash, by the words of ASC MHL.
 package enum HashListAction: String, Sendable {
-  /// It is the first hash of the file, or of bytes that replaced those of earlier lists on purpose.
+  /// The hash is the first of the file, or of bytes that replaced those of earlier lists on purpose.
   case original
-  /// It is that of an earlier list, or another hash of bytes that have an earlier one.
+  /// The hash is that of an earlier list, or another hash of bytes that have an earlier one.
   case verified
-  /// It is another one than that of an earlier list.
+  /// The hash is another one than that of an earlier list.
   case failed
 }
 
@@ -25,7 +25,7 @@ package struct HashListFile: Sendable {
   package var source: BytePath?
   /// nil: its bytes were not read in order.
   package var digest: [UInt8]?
-  /// It was sent to replace what was under its name.
+  /// The file was sent to replace what was under its name.
   package var replaces: Bool
 
   package init(

@@ -8,7 +8,7 @@ struct CheckOptions: Sendable {
   let downloads: Bool
   /// Files that were compared before are compared again.
   let isAnew: Bool
-  /// They open sealed files that are read back.
+  /// The identities open sealed files that are read back.
   let identities: [SealIdentity]
   /// The destination as it was given, for messages.
   let place: String
