@@ -14,20 +14,20 @@ struct HashListOptions: Sendable {
       .value("mhl-at", "destination|source|both", "where the hash list is written; at the destination when not given"),
       .value(
         "mhl-hash", HashListFormat.allCases.map(\.rawValue).joined(separator: "|"),
-        "its hash; \(HashListFormat.usual) when not given"),
+        "its hash; \(HashListFormat.usual.rawValue) when not given"),
     ].inGroup(.checks)
 
   /// nil: no list is wanted.
   init?(_ arguments: Arguments, _ options: PushOptions) throws(UsageError) {
+    if !arguments.flag("mhl") {
+      if try arguments.text("mhl-at") == nil, try arguments.text("mhl-hash") == nil { return nil }
+      throw UsageError("--mhl-at and --mhl-hash are for --mhl, which is not given")
+    }
     let places = Place.allCases.map(\.rawValue).joined(separator: ", ")
     let formats = HashListFormat.known
     let place = try arguments.parsed("mhl-at", wanted: "one of \(places)") { Place(rawValue: $0) }
     let format = try arguments.parsed("mhl-hash", wanted: "one of \(formats.map(\.rawValue).joined(separator: ", "))") {
       HashListFormat(rawValue: $0).flatMap { formats.contains($0) ? $0 : nil }
-    }
-    if !arguments.flag("mhl") {
-      if place != nil || format != nil { throw UsageError("--mhl-at and --mhl-hash are for --mhl, which is not given") }
-      return nil
     }
     (self.place, self.format) = (place ?? .destination, format ?? .usual)
     try check(options)
