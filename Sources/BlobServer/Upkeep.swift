@@ -1,4 +1,4 @@
-/// What a server does by itself: it removes what has expired, and checks its folder.
+/// The work that a server does by itself: it removes what has expired, and checks its folder.
 struct Upkeep: Sendable {
   let health = FolderHealth()
   private let tidying = PeriodicTask()

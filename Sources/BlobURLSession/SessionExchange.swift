@@ -212,7 +212,7 @@ private struct StreamedBody {
   }
 }
 
-/// What has arrived of the response.
+/// The part of the response that has arrived.
 private struct ReceivedResponse {
   var answer = HTTPResponse(head: HTTPHead(status: 0, headers: [:]))
   private var hasBegun = false

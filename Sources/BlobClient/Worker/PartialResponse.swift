@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// What has arrived of the response to a worker's current request.
+/// The part that has arrived of the response to a worker's current request.
 struct PartialResponse {
   var head = HeadParser()
   var content: [UInt8] = []

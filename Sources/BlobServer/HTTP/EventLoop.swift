@@ -210,7 +210,7 @@ final class EventLoop: @unchecked Sendable {
   }
 }
 
-/// What an event loop moves bytes with. The content is valid until the next call that uses it.
+/// The buffers with which an event loop moves bytes. Their content is valid until the next call that uses them.
 struct LoopBuffers: ~Copyable {
   let received = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
   /// Bytes of files to send.

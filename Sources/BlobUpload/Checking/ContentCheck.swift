@@ -140,7 +140,7 @@ struct PlacedItem: Sendable {
   var item: UploadItem
   /// From the `UploadResult` of that push; nil: there was none.
   var location: String?
-  /// What the journal has of the ciphertext that this version of the source was sent as; nil: nothing.
+  /// The facts that the journal has about the ciphertext of this version of the source; nil: it has none.
   var content: SealedContent?
 }
 

@@ -25,7 +25,7 @@ package struct HashListReference: Sendable {
   package var c4: String
 }
 
-/// What a hash list says beside its files.
+/// The facts of a hash list beside its files.
 package struct HashListHead: Sendable {
   /// Patterns of names that were left out, as in a `.gitignore`.
   package var ignored: [String] = []

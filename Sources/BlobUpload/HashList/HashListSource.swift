@@ -2,7 +2,7 @@ import BlobCrypto
 import BlobSQLite
 import Blobs
 
-/// What a new list says of itself.
+/// The facts that a new list states about itself.
 package struct HashListFacts: Sendable {
   /// In seconds since 1970.
   package var date: Int64

@@ -3,7 +3,7 @@ import BlobSQLite
 import Blobs
 import Synchronization
 
-/// What is done with a hash, by the words of ASC MHL.
+/// The action that a list states for a hash, by the words of ASC MHL.
 package enum HashListAction: String, Sendable {
   /// The hash is the first of the file, or of bytes that replaced those of earlier lists on purpose.
   case original

@@ -37,7 +37,7 @@ extension Journal {
   }
 }
 
-// What is known of sealed files that are done.
+// The facts about sealed files that are done.
 extension Journal {
   /// By the ids of the entries; those of which nothing is known are left out.
   func sealedContents(of ids: [Int64]) throws(JournalError) -> [Int64: SealedContent] {

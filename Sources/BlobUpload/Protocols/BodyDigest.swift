@@ -7,7 +7,7 @@ import Synchronization
 func digests(
   of body: BlobSlice, _ algorithms: [Digest.Algorithm], noteRead: @escaping @Sendable (Int) -> Void = { _ in }
 ) async throws(UploadError) -> [[UInt8]] {
-  // What was sealed by an earlier run cannot be read again.
+  // The bytes that an earlier run sealed cannot be read again.
   if body.start == 0, let sealed = body.source as? SealedUpload, let known = sealed.digests(algorithms) { return known }
   return try await readingSource { cancel, note throws(BlobError) in
     try digests(of: body, algorithms, cancel) { count in

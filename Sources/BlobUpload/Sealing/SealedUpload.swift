@@ -67,7 +67,7 @@ package final class SealedUpload: BlobSource {
   var hasKey: Bool { key.withLock { $0 != nil } }
 }
 
-// What identifies the bytes that were sent, once their key is gone.
+// These facts identify the bytes that were sent, once their key is gone.
 extension SealedUpload {
   /// Feeds the digest with the bytes before `offset`, which an earlier run has sent. Those that the server has beyond it
   /// are fed when the upload goes on.
@@ -119,7 +119,7 @@ extension SealedUpload {
   }
 }
 
-/// What is known of the ciphertext of an upload that is done. The journal keeps it.
+/// The facts about the ciphertext of an upload that is done. The journal keeps them.
 struct SealedContent: Sendable, Hashable {
   var sha256: [UInt8]?
   /// The version that the destination gave to the stored file, where it compares what it stores with a checksum.

@@ -143,14 +143,7 @@ final class CheckReport: PushReport {
     ticker.stop()
     let sentence = totals.sentence(options, problem)
     if isJSON {
-      var line = JSONLine("summary")
-      for (name, count) in totals.counts { line.add(name, count) }
-      line.add("bytes", totals.bytes)
-      line.add("seconds", seconds: elapsed)
-      line.add("interrupted", exit == .interrupted)
-      line.add("exit_status", exit.rawValue)
-      line.add("message", sentence)
-      write(line)
+      write(totals.summary(sentence, exit, elapsed: elapsed))
     } else if !options.push.output.isQuiet {
       if totals.extra > 0 {
         output.write(
@@ -210,7 +203,19 @@ extension CheckedFile.Result {
 }
 
 extension CheckTotals {
-  var counts: [(String, Int)] {
+  /// The last line of the JSON output of a check.
+  func summary(_ sentence: String, _ exit: ExitStatus, elapsed: Duration) -> JSONLine {
+    var line = JSONLine("summary")
+    for (name, count) in counts { line.add(name, count) }
+    line.add("bytes", bytes)
+    line.add("seconds", seconds: elapsed)
+    line.add("interrupted", exit == .interrupted)
+    line.add("exit_status", exit.rawValue)
+    line.add("message", sentence)
+    return line
+  }
+
+  private var counts: [(String, Int)] {
     [
       ("files", files), ("same", byDigest + readBack), ("read_back", readBack), ("compared_before", knownBefore),
       ("size_only", bySize), ("missing", missing), ("sealed", sealed), ("different", different),

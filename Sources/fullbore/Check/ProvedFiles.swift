@@ -90,7 +90,7 @@ final class ProvedFiles: Sendable {
     // No version is empty.
     if tables[0].isFree(Self.key(path, 0), for: "") { return .unproved }
     if !has(path, FileStamp(status, at: path).validator) { return .stays("\(name) has changed since it was proved") }
-    // What a program writes after the file is removed would be lost.
+    // Bytes that a program writes after the file is removed would be lost.
     if case .some = Writers(of: path) { return .stays("a program has \(name) open for writing") }
     return nil
   }

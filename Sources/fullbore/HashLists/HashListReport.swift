@@ -97,14 +97,7 @@ final class HashListReport: Sendable {
     let totals = state.withLock { $0 }
     let sentence = sentence(totals, ended)
     if options.isJSON {
-      var line = JSONLine("summary")
-      for (name, count) in totals.counts { line.add(name, count) }
-      line.add("bytes", totals.bytes)
-      line.add("seconds", seconds: elapsed)
-      line.add("interrupted", exit == .interrupted)
-      line.add("exit_status", exit.rawValue)
-      line.add("message", sentence)
-      write(line)
+      write(totals.summary(sentence, exit, elapsed: elapsed))
     } else if !options.isQuiet {
       output.write("\(sentence)\n")
     }
