@@ -9,8 +9,9 @@ extension UploadDestination {
   /// Maximum number of requests for one file if the server accepts less than `smallestBody` in each.
   static let mostSmallBodies: Int64 = 10_000
 
-  /// The server's limits, reduced to the body size that gets through: a proxy on the way may accept less.
-  var currentLimits: PartLimits {
+  /// The server's limits, reduced to the body size that gets through: a proxy on the way may accept less. It is read
+  /// for each file; inlined, it does not copy the destination.
+  @inline(__always) var currentLimits: PartLimits {
     var limits = limits
     let most = acquaintance.largestBody.load(ordering: .relaxed)
     if most == .max { return limits }

@@ -249,9 +249,11 @@ public struct UploadQueue: Sendable {
       if !target.url.isNormal, result.location == target.url.description {
         result.location = target.url.normalized.description
       }
+      var content: SealedContent?
+      if let sealed = work.item.sealed { content = await self.content(of: sealed, result) }
       journal.done(
         id, result, keepsChecksums: work.item.keepsChecksums,
-        replaces: !outcome.foundAll(of: work.item.info.length), sealed: await content(of: work.item, result))
+        replaces: !outcome.foundAll(of: work.item.info.length), sealed: content)
       observer.ended(work.item, progress, outcome)
       recent.add(work, id, result.location, isAlone: isAlone)
       return await sendDoubtful(engine, observer)

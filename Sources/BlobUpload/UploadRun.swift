@@ -21,15 +21,15 @@ final class UploadRun {
     _ progress: UploadProgress
   ) {
     setup = UploadSetup(engine, source, info, target, ledger, progress, pipe: pipe)
-    let destination = engine.uploader.destination
     planning = PartPlanning(
-      measures: destination.traits.needsBodyLengths || destination.digestsAhead || pipe != nil)
+      measures: engine.uploader.destination.traits.needsBodyLengths || engine.uploader.destination.digestsAhead
+        || pipe != nil)
     guard let session = earlier.session else { return }
     self.earlier = earlier
     self.session = session
     // If the upload can be resumed after its creation, the offset that the server reports is checked against the bytes
     // that earlier runs may have sent.
-    transfer.sentEnd = destination.traits.resumesCreations ? earlier.sentLimit : nil
+    transfer.sentEnd = engine.uploader.destination.traits.resumesCreations ? earlier.sentLimit : nil
     transfer.mayBeReceiving = true
     // Without a version, the source cannot be known to end at the same offset.
     if info.length == nil, info.validator != nil { planning.end = session.sourceEnd }
@@ -165,7 +165,7 @@ final class UploadRun {
   }
 
   private func create() async throws(UploadError) -> UploadResult? {
-    let limits = uploader.destination.currentLimits
+    let limits = setup.engine.uploader.destination.currentLimits
     var first: FirstPart?
     var open: OpenPart?
     var most = limits.firstPart

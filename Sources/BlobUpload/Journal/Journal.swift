@@ -65,8 +65,8 @@ public actor Journal {
       if let old, claims.first?.isBusy == false, let row = try UploadFacts(of: old, in: store.database) {
         try store.uploads.remove(old, row)
       }
-      for (intent, claim) in zip(intents, claims) {
-        if let name = intent.numbered, let id = claim.unfinished { try store.numbers.keep(name, of: id) }
+      for (index, claim) in claims.enumerated() where intents[index].numbered != nil {
+        if let name = intents[index].numbered, let id = claim.unfinished { try store.numbers.keep(name, of: id) }
       }
       return claims
     }

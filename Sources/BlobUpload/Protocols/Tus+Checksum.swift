@@ -94,8 +94,9 @@ final class Trailers: Sendable {
 }
 
 extension UploadDestination {
-  /// Whether every body is read for its digest before it is sent.
-  var digestsAhead: Bool {
+  /// Whether every body is read for its digest before it is sent. It is read for each file; inlined, it does not copy
+  /// the destination.
+  @inline(__always) var digestsAhead: Bool {
     switch traits.digests {
     case .none: false
     case .ahead: true

@@ -119,11 +119,16 @@ extension SealedUpload {
   }
 }
 
-/// The facts about the ciphertext of an upload that is done. The journal keeps them.
-struct SealedContent: Sendable, Hashable {
-  var sha256: [UInt8]?
+/// The facts about the ciphertext of an upload that is done. The journal keeps them. One reference, so that the notes about
+/// files that are not sealed stay small.
+final class SealedContent: Sendable, Equatable {
+  let sha256: [UInt8]?
   /// The version that the destination gave to the stored file, where it compares what it stores with a checksum.
-  var version: String?
+  let version: String?
+
+  init(sha256: [UInt8]?, version: String?) { (self.sha256, self.version) = (sha256, version) }
+
+  static func == (a: SealedContent, b: SealedContent) -> Bool { a.sha256 == b.sha256 && a.version == b.version }
 }
 
 extension UploadError {

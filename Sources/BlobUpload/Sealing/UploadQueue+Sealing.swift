@@ -43,10 +43,8 @@ extension UploadQueue {
   /// Whether the destination tells digests, with which a later check compares those of sealed files.
   private var asksForDigests: Bool { uploader.destination.acquaintance.existing.tells }
 
-  /// The facts that the journal keeps about the bytes of an upload that is done, whose key is forgotten; nil: it was not
-  /// sealed.
-  func content(of item: UploadItem, _ result: UploadResult) async -> SealedContent? {
-    guard let sealed = item.sealed else { return nil }
+  /// The facts that the journal keeps about the bytes of an upload that is done, whose key is forgotten.
+  func content(of sealed: SealedUpload, _ result: UploadResult) async -> SealedContent {
     let version = uploader.destination.traits.provesVersions ? result.state["version"] ?? result.state["etag"] : nil
     return SealedContent(sha256: await sealed.digest(), version: version)
   }

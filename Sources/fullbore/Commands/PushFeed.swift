@@ -125,10 +125,12 @@ struct PushFeed: Sendable {
     _ found: FoundSource, _ source: any BlobSource, _ info: BlobInfo, _ contentType: String? = nil
   ) -> UploadItem {
     var (source, info, contentType) = (source, info, contentType)
-    let sealed = run.destination.sealing.map { SealedUpload(source, $0) }
-    if let sealed {
+    var sealed: SealedUpload?
+    if let sealing = run.destination.sealing {
+      let upload = SealedUpload(source, sealing)
+      sealed = upload
       let length = info.length
-      (source, info, contentType) = (sealed, sealed.sealed(info), "application/octet-stream")
+      (source, info, contentType) = (upload, upload.sealed(info), "application/octet-stream")
       if let length, let whole = info.length { run.counters.foundBytes(whole - length) }
     }
     let name = name(of: found)
