@@ -34,6 +34,21 @@ import Testing
     #expect(error.code == .io && error.message.contains("other bytes than its Content-Range"), "\(error.message)")
   }
 
+  /// rclone's S3 server answers 200 to every range. The first answer has one byte, which is not the whole file.
+  @Test func aRangeWithStatus200IsARange() async throws {
+    let peer = RangePeer(.init(bytes: bytes)) { [bytes] _, request in
+      guard let range = request.headers["Range"] else { return nil }
+      let ends = range.dropFirst(6).split(separator: "-").map { Int($0)! }
+      let last = ends.count > 1 ? ends[1] : bytes.count - 1
+      return .init(
+        200, ["ETag": "\"1\"", "Content-Range": "bytes \(ends[0])-\(last)/\(bytes.count)"], Array(bytes[ends[0]...last])
+      )
+    }
+    let source = HTTPRangeSource(peer.url, over: SocketTransport())
+    #expect(try await read(BlobSlice(source)) == bytes)
+    #expect(try await read(BlobSlice(source, start: 30_000)) == Array(bytes[30_000...]))
+  }
+
   /// RFC 9110 §15.3.7.2: such a response has no Content-Range of its own.
   @Test(arguments: ["multipart/byteranges; boundary=x", "Multipart/ByteRanges"])
   func anAnswerInPartsIsRefused(_ type: String) async throws {

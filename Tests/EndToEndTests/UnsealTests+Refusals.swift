@@ -44,6 +44,25 @@ extension EndToEnd.UnsealTests {
         atPath: restored + "/plain.jpg", andPath: server.folder.path + "/plain.jpg"))
   }
 
+  /// The server gives no ranges, so that the bytes which show that the file is not sealed come once more.
+  @Test func unsealedFilesOfSimpleServersAreCopied() async throws {
+    let key = try await makeKey()
+    let bytes = PatternSource(length: 20_000).bytes(count: 20_000)
+    let peer = HTTPPeer { request in request.path.hasSuffix("/") ? .init(404) : .init(200, ["ETag": "\"1\""], bytes) }
+    defer { peer.stop() }
+    let (end, command) = try await unseal("\(peer.url)a.jpg", restored, "-i", key.file, "--copy-unsealed")
+    #expect(end == .exited(0), "\(command.output)\(command.errors)")
+    #expect(FileManager.default.contents(atPath: "\(restored)/a.jpg") == Data(bytes))
+  }
+
+  @Test func aFolderIsNotCopiedAsAFile() async throws {
+    let key = try await makeKey()
+    let server = try await ServeProcess.start(in: scratch)
+    _ = try await run(["push", "--seal", key.recipient, try makeTree() + "/", server.url + "in/"])
+    let (end, command) = try await unseal("\(server.url)in", restored, "-i", key.file, "--copy-unsealed")
+    #expect(end == .exited(1) && command.errors.contains("it is a folder: end it with a slash"), "\(command.errors)")
+  }
+
   @Test func anotherContentStaysUnlessItIsToBeReplaced() async throws {
     let key = try await makeKey()
     let film = try scratch.file("film.mov", 100_000)

@@ -27,7 +27,7 @@ struct RemoteFacts: Sendable, Hashable {
     if Self.encoding(headers, of: url) != nil { return nil }
     version = RemoteVersion(headers)
     modified = Self.modified(headers)
-    switch head.status {
+    switch isOfRange && Self.isPart(head) ? 206 : head.status {
     case 206:
       // A single range was requested. A multipart response has other bytes between its parts. RFC 9110 §14.6,
       // §15.3.7.2.
@@ -54,6 +54,14 @@ struct RemoteFacts: Sendable, Hashable {
     // 204 has no content, and other success statuses do not carry the requested file.
     default: return nil
     }
+  }
+
+  /// Some servers answer 200 to a request for a range, with the range alone and its Content-Range: rclone's S3 server does.
+  private static func isPart(_ head: HTTPHead) -> Bool {
+    guard head.status == 200, let range = ContentRange(head.headers["Content-Range"]), let count = range.count else {
+      return false
+    }
+    return count != range.length && head.headers.bytes("Content-Length") == count
   }
 
   /// The content coding of the response, although `identity` was requested; nil if there is none. Some servers label a
@@ -113,13 +121,13 @@ struct RemoteFacts: Sendable, Hashable {
 }
 
 /// Identifies the version of a file on a server, so that a later request can ask for the rest of it.
-enum RemoteVersion: Sendable, Hashable {
+package enum RemoteVersion: Sendable, Hashable {
   /// A strong ETag.
   case tag(String)
   /// A date from `Last-Modified` that no two versions share, and the weak ETag beside it if there is one.
   case date(String, weakTag: String?)
 
-  init?(_ headers: HTTPHeaders) {
+  package init?(_ headers: HTTPHeaders) {
     let tag = headers["ETag"]
     if let tag, tag.hasPrefix("\""), tag.hasSuffix("\""), tag.count > 1 {
       self = .tag(tag)
@@ -135,7 +143,7 @@ enum RemoteVersion: Sendable, Hashable {
   /// The fields that, with `Range`, request a range of this version. If the server sends an ETag, `If-Range` must
   /// contain neither a date nor a weak ETag; `If-Unmodified-Since` then gives 412 for another version. RFC 9110
   /// §13.1.4, §13.1.5.
-  var condition: HTTPHeaders {
+  package var condition: HTTPHeaders {
     switch self {
     case .tag(let tag): ["If-Range": tag]
     case .date(let date, nil): ["If-Range": date]
@@ -152,15 +160,15 @@ enum RemoteVersion: Sendable, Hashable {
 }
 
 /// A `Content-Range` value: `bytes 0-499/1234` or `bytes */1234`. RFC 9110 §14.4.
-struct ContentRange: Sendable, Hashable {
+package struct ContentRange: Sendable, Hashable {
   /// Offset of the range's first byte; nil for an unsatisfied range.
-  var first: Int64?
+  package private(set) var first: Int64?
   /// Bytes of the range; nil for an unsatisfied range.
   var count: Int64?
   /// Bytes of the whole file; nil if unknown.
   var length: Int64?
 
-  init?(_ field: String?) {
+  package init?(_ field: String?) {
     guard let field, field.lowercased().hasPrefix("bytes ") else { return nil }
     let parts = field.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2 else { return nil }

@@ -41,9 +41,12 @@ struct FileRestore: Sendable {
     return BytePath(sealed.bytes.dropLast(ending.count))
   }
 
-  /// `path`: of the sealed file.
-  func restore(_ path: BytePath, from source: any BlobSource, _ cancel: Cancellation) throws(BlobError) -> Outcome {
-    var content = try open(source, cancel)
+  /// `path`: of the sealed file. `again`: another source of it, for a file that is not sealed: what was read to find that out
+  /// cannot be read again where a server gives no ranges.
+  func restore(
+    _ path: BytePath, from source: any BlobSource, again: any BlobSource, _ cancel: Cancellation
+  ) throws(BlobError) -> Outcome {
+    var content = try open(source, again: again, cancel)
     let path = content.isSealed ? Self.path(of: path) : path
     let folder = try destination.folder(path.folder)
     let key = content.version.map { RestoreState.Key(path, version: $0) }
@@ -68,7 +71,9 @@ struct FileRestore: Sendable {
     return content.isSealed ? .restored : .copied
   }
 
-  private func open(_ source: any BlobSource, _ cancel: Cancellation) throws(BlobError) -> Content {
+  private func open(
+    _ source: any BlobSource, again: any BlobSource, _ cancel: Cancellation
+  ) throws(BlobError) -> Content {
     let unsealed = UnsealedSource(source, with: identities)
     do throws(BlobError) {
       let reader = try unsealed.open(at: 0, cancel)
@@ -80,9 +85,9 @@ struct FileRestore: Sendable {
           .unsupported, "it is not sealed (no file of age, version 1): --copy-unsealed copies such files as they are",
           cause: error.cause)
       }
-      let reader = try source.open(at: 0, cancel)
+      let reader = try again.open(at: 0, cancel)
       let version = reader.info.validator.map { Array("\($0.version) \($0.instance)".utf8) }
-      return Content(source: source, reader: reader, version: version, isSealed: false)
+      return Content(source: again, reader: reader, version: version, isSealed: false)
     }
   }
 

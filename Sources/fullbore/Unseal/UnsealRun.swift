@@ -112,11 +112,15 @@ final class UnsealRun: Sendable {
     }
     defer { _ = active.withLock { $0.remove(path) } }
     do throws(UploadError) {
-      let source = try await files.source(path)
+      if restore.copiesUnsealed, path == only, await isFolder(path) {
+        report.failed(path, "it is a folder: end it with a slash")
+        return nil
+      }
+      let (source, again) = (try await files.source(path), try await files.source(path))
       let result = await threads.runUntilCancelled { cancel in
         self.working.update { $0 += 1 }
         defer { self.working.update { $0 -= 1 } }
-        return Result { () throws(BlobError) in try self.restore.restore(path, from: source, cancel) }
+        return Result { () throws(BlobError) in try self.restore.restore(path, from: source, again: again, cancel) }
       }
       switch result {
       case nil: return UploadError(.giveUp, .cancelled, "interrupted")
@@ -132,6 +136,14 @@ final class UnsealRun: Sendable {
       report.failed(path, error.message)
       return nil
     }
+  }
+
+  /// A server sends the list of a folder as if it was a file, which must not be copied as one.
+  private func isFolder(_ path: BytePath) async -> Bool {
+    var isFolder = false
+    // What cannot be listed is no folder, or fails when it is read.
+    try? await files.list(path) { entries in if !entries.isEmpty { isFolder = true } }
+    return isFolder
   }
 
   private func advised(_ error: BlobError) -> String {
