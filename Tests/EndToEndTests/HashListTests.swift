@@ -115,6 +115,13 @@ extension EndToEnd {
       #expect(try await fullbore("check", "--mhl", there, in: scratch).end == .exited(0))
       _ = try await push("--mhl", "--verify", card, server.url)
       #expect(try lists(there).count == 4)
+      // The files were done before, and this push has not compared them.
+      #expect(!(try text(there, lists(there)[3]).contains("compared with the destination")))
+      try scratch.photo("CARD/100A/last.JPG", seed: 56)
+      _ = try await push("--mhl", "--verify", card, server.url)
+      let last = try text(there, lists(there)[4])
+      #expect(
+        last.contains("; 1 of ") && last.contains("files were compared with the destination by this push"), "\(last)")
       #expect(try await reference("ascmhl_debug", "verify", there).end == .exited(0))
     }
 

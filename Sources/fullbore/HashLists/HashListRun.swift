@@ -162,10 +162,13 @@ struct HashListRun: Sendable {
     let patterns =
       [".DS_Store", "ascmhl", "ascmhl/"] + (push.tree.includesHidden ? [] : [".*"])
       + filter.excludes.map(\.pattern).filter(\.canBeInXML).map(\.description)
+    let (count, begin) = (folders.count, "Hashes of the bytes that were read at the source")
     let comment =
-      run.settings.verifies
-      ? "Hashes of the bytes that were read at the source; all were compared with the destination."
-      : "Hashes of the bytes that were read at the source."
+      count.compared == 0
+      ? "\(begin)."
+      : count.compared == count.all
+        ? "\(begin); all were compared with the destination."
+        : "\(begin); \(count.compared) of \(Quantity.plural(count.all, "file")) were compared with the destination by this push."
     return HashListFacts(
       date: seconds, host: MulticastName.ownHost() ?? "unknown", version: Release.version, ignored: patterns,
       comment: comment,

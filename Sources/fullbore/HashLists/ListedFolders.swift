@@ -21,14 +21,22 @@ final class ListedFolders: Sendable {
   private struct State {
     var noted: [Noted] = []
     var tables: [BytePath: HashListTable] = [:]
+    var compared = FileCount()
+  }
+  /// How many files there are, and how many of them were compared with the destination.
+  struct FileCount: Sendable {
+    var all = 0
+    var compared = 0
   }
   let options: HashListOptions
   let roots: [Root]
+  /// What is sent is compared with the destination.
+  private let verifies: Bool
   private let state = Mutex(State())
 
   /// Looks which of the sources are folders. Blocks.
   init(_ options: HashListOptions, _ push: PushOptions) {
-    self.options = options
+    (self.options, verifies) = (options, push.verifies)
     var roots: [Root] = []
     for source in push.sources where push.layout == nil && OpenFolder(source.absolute(), "", follow: true) != nil {
       let path = push.arrival(of: source.sendsContents ? "" : source.name)
@@ -44,13 +52,23 @@ final class ListedFolders: Sendable {
   /// A file is at the destination. Called on any thread.
   func note(_ item: UploadItem, _ outcome: UploadOutcome) {
     switch outcome {
-    case .sent(let result, _): note(Noted(item: item, digest: result.digest, replaces: item.target.overwrite))
-    case .doneBefore: note(Noted(item: item, digest: nil, replaces: false))
+    case .sent(let result, _):
+      note(Noted(item: item, digest: result.digest, replaces: item.target.overwrite), isCompared: verifies)
+    case .doneBefore(let evidence):
+      note(Noted(item: item, digest: nil, replaces: false), isCompared: evidence == .bytes || evidence == .digest)
     case .busy, .failed: break
     }
   }
 
-  private func note(_ noted: Noted) { state.withLock { $0.noted.append(noted) } }
+  private func note(_ noted: Noted, isCompared: Bool) {
+    state.withLock { state in
+      state.noted.append(noted)
+      state.compared.all += 1
+      if isCompared { state.compared.compared += 1 }
+    }
+  }
+
+  var count: FileCount { state.withLock { $0.compared } }
 
   /// Moves what was noted to the tables. Returns the paths that a list cannot have.
   func flush() async throws(UploadError) -> [BytePath] {
