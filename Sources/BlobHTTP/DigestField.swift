@@ -7,19 +7,31 @@ package enum DigestField {
     ("sha-256", .sha256), ("sha-512", .sha512),
   ]
 
+  /// The name of an algorithm in the fields. Algorithms that are not in the registry keep their own names; Fullbore's client and
+  /// server use these in QUERY only.
+  private static func key(of algorithm: DigestAlgorithm) -> String {
+    algorithms.first { $0.algorithm == algorithm }?.key ?? algorithm.name
+  }
+
+  /// The algorithms of the registry.
+  package static let registered = algorithms.map(\.algorithm)
+
+  /// The value of `Want-Repr-Digest` that asks for one digest. RFC 9530 §4.
+  package static func wish(_ algorithm: DigestAlgorithm) -> String { "\(key(of: algorithm))=1" }
+
   /// The value of `Want-Content-Digest` for a server that checks all of `algorithms`. RFC 9530 §4.
   package static let offer = "sha-256=10, sha-512=3"
 
-  /// The digests with known algorithms; others are ignored. nil if the field is malformed or a digest has the wrong
+  /// The digests with `known` algorithms; others are ignored. nil if the field is malformed or a digest has the wrong
   /// length.
-  package static func values(_ field: String) -> [DigestAlgorithm: [UInt8]]? {
+  package static func values(_ field: String, _ known: [DigestAlgorithm] = registered) -> [DigestAlgorithm: [UInt8]]? {
     var values: [DigestAlgorithm: [UInt8]] = [:]
     for member in field.split(separator: ",", omittingEmptySubsequences: false) {
       let parts = member.trimmed.split(separator: "=", maxSplits: 1)
       guard parts.count == 2, let bytes = bytes(parts[1]) else { return nil }
-      guard let known = algorithms.first(where: { $0.key == parts[0] })?.algorithm else { continue }
-      guard bytes.count == known.size else { return nil }
-      values[known] = bytes
+      guard let algorithm = known.first(where: { key(of: $0) == parts[0] }) else { continue }
+      guard bytes.count == algorithm.size else { return nil }
+      values[algorithm] = bytes
     }
     return values
   }
@@ -34,15 +46,16 @@ package enum DigestField {
     return Base64.decode(rest[..<end])
   }
 
-  package static func text(_ values: [DigestAlgorithm: [UInt8]]) -> String {
-    algorithms.compactMap { key, algorithm in values[algorithm].map { "\(key)=:\(Base64.encode($0)):" } }
+  /// The value of a field with the digests that have `known` algorithms.
+  package static func text(_ values: [DigestAlgorithm: [UInt8]], _ known: [DigestAlgorithm] = registered) -> String {
+    known.compactMap { algorithm in values[algorithm].map { "\(key(of: algorithm))=:\(Base64.encode($0)):" } }
       .joined(separator: ", ")
   }
 
-  /// The known algorithm with the highest preference; nil if the client wants none of them. RFC 9530 §4.
-  package static func wanted(_ field: String?) -> DigestAlgorithm? {
+  /// The algorithm among `known` with the highest preference; nil if the client wants none of them. RFC 9530 §4.
+  package static func wanted(_ field: String?, _ known: [DigestAlgorithm] = registered) -> DigestAlgorithm? {
     guard let preferences = StructuredField.integers(field) else { return nil }
-    let known = algorithms.compactMap { key, algorithm in preferences[key].map { (algorithm, weight: $0) } }
+    let known = known.compactMap { algorithm in preferences[key(of: algorithm)].map { (algorithm, weight: $0) } }
     return known.filter { $0.weight > 0 }.max { $0.weight < $1.weight }?.0
   }
 }

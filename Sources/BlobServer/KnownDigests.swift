@@ -36,6 +36,6 @@ final class KnownDigests: Sendable {
 
   /// The value of `Repr-Digest` with this digest only; nil if it is not cached.
   func text(_ algorithm: Digest.Algorithm, of item: StoredItem) -> String? {
-    state.withLock { $0.values[item]?[algorithm] }.map { DigestField.text([algorithm: $0]) }
+    state.withLock { $0.values[item]?[algorithm] }.map { DigestField.text([algorithm: $0], [algorithm]) }
   }
 }

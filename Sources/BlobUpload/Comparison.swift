@@ -13,19 +13,27 @@ enum ExpectedContent: Sendable {
   case sealed(of: BlobSlice, with: [SealIdentity])
 }
 
+/// The bytes that have arrived of a file that is read back.
+private struct Arrived {
+  var count: Int64 = 0
+  /// nil: the rest of this version cannot be asked for.
+  var version: RemoteVersion?
+}
+
 /// Compares received bytes with the expected content. One worker's thread at a time calls `take`.
 final class Comparison: @unchecked Sendable {
   // `lock` guards all properties below. It is held while the source is read; no other thread waits for it.
   private let lock = Mutex(())
   private let expected: ExpectedContent
-  private let url: HTTPURL
+  let url: HTTPURL
   private var reader: (any BlobReader)?
   private let digest: Digest
   /// nil: the file is not sealed.
-  private let opener: SealOpener?
+  private var opener: SealOpener?
   private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   private var offset: Int64 = 0
   private var found: UploadError?
+  private var arrived = Arrived()
   /// Ends the opening and the reading of the source.
   let cancel = Cancellation()
 
@@ -33,15 +41,52 @@ final class Comparison: @unchecked Sendable {
     self.expected = expected
     if case .digest(_, let algorithm) = expected { digest = Digest(algorithm) } else { digest = Digest(.sha256) }
     self.url = url
-    opener = if case .sealed(_, let identities) = expected { SealOpener(with: identities) } else { nil }
+    opener = Self.opener(expected)
+  }
+
+  private static func opener(_ expected: ExpectedContent) -> SealOpener? {
+    if case .sealed(_, let identities) = expected { SealOpener(with: identities) } else { nil }
   }
 
   deinit { buffer.deallocate() }
 
   var difference: UploadError? { lock.withLock { _ in found } }
 
+  /// The bytes that have arrived since the comparison began, or was begun again.
+  var received: Int64 { lock.withLock { _ in arrived.count } }
+
+  /// The fields that ask for the bytes which have not arrived, of the same version; nil: all are asked for.
+  var fieldsForRest: HTTPHeaders? {
+    lock.withLock { _ in
+      guard arrived.count > 0, let version = arrived.version else { return nil }
+      var fields = version.condition
+      fields["Range"] = "bytes=\(arrived.count)-"
+      return fields
+    }
+  }
+
+  /// Call with the head of each response that has content. Throws if the content is not the part that was asked for.
+  func begin(_ head: HTTPHead) throws(BlobError) {
+    if head.status == 206 {
+      if ContentRange(head.headers["Content-Range"])?.first == received { return }
+      throw BlobError(.io, "GET \(url): its answer 206 has other bytes than those that were asked for")
+    }
+    beginAgain()
+    lock.withLock { _ in arrived.version = RemoteVersion(head.headers) }
+  }
+
+  /// Forgets what has arrived: all is compared from the first byte.
+  func beginAgain() {
+    lock.withLock { _ in
+      (reader, offset, arrived) = (nil, 0, Arrived())
+      digest.reset()
+      opener = Self.opener(expected)
+    }
+  }
+
   func take(_ bytes: UnsafeRawBufferPointer) throws(BlobError) {
     let error: BlobError? = lock.withLock { _ in
+      arrived.count = arrived.count.addingClamped(Int64(bytes.count))
       do throws(BlobError) {
         switch expected {
         case .bytes(let slice): try compare(bytes, with: slice)

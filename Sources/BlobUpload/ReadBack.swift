@@ -19,12 +19,22 @@ extension Uploader {
   func verify(
     _ expected: ExpectedContent, at target: UploadTarget, location: String?
   ) async throws(UploadError) -> HTTPURL {
-    var place = target.url
+    var (place, failures, before) = (target.url, FailureCount(), Int64(0))
+    var comparison: Comparison?
     do throws(UploadError) {
-      try await patiently("\(target.path)") { () async throws(UploadError) in
+      try await repeating { () async throws(UploadError) in
         let context = context()
         place = try await destination.uploadProtocol.place(of: target, location: location, context)
-        try await context.compare(expected, with: place)
+        if try await isProved(expected, at: place, context) { return }
+        let begun = if let comparison, comparison.url == place { comparison } else { Comparison(expected, place) }
+        (comparison, before) = (begun, begun.received)
+        try await context.compare(begun)
+      } _: { error async throws(UploadError) in
+        // What has arrived need not come again, so that a line which breaks now and then is no reason to give up.
+        let more = max(0, (comparison?.received ?? 0) - before)
+        failures.noteSent(more)
+        if more > 0 { _ = failures.noteKept(more) }
+        try await wait(after: error, &failures, "\(target.path)")
       }
     } catch {
       throw destination.uploadProtocol.judge(readingBack: error, location: location)
@@ -33,16 +43,51 @@ extension Uploader {
   }
 }
 
+// A Fullbore server reads a file from its disk and tells the digest, so that the bytes need not travel once more.
+extension Uploader {
+  /// Whether the server tells the expected digest of the file at `place`, which it reads anew for this. Throws if it tells
+  /// another one. false: it does not tell, or the bytes themselves are to be compared.
+  private func isProved(
+    _ expected: ExpectedContent, at place: HTTPURL, _ context: UploadContext
+  ) async throws(UploadError) -> Bool {
+    guard case .digest(let value, let algorithm) = expected, destination.mayTakeQueries, place.query == nil,
+      place.isAtServer(of: destination.endpoint), !place.lastComponent.isEmpty
+    else { return false }
+    let query = VersionQuery(algorithm, isAnew: true, destination.acquaintance.queries)
+    let question = VersionQuery.Question(name: HTTPURL.encode(place.lastComponent))
+    let answer: VersionQuery.Answer?
+    do throws(UploadError) {
+      answer = try await query.ask([question], at: place.folder, context)?.first
+    } catch {
+      if error.side == .cancelled { throw error }
+      // Reading back meets the same problem, and reports or survives it.
+      return false
+    }
+    guard case .file(let file) = answer, let told = file.digest else { return false }
+    if told == value { return true }
+    throw UploadError(
+      .giveUp, .file,
+      "QUERY \(place): what the server has differs: the \(algorithm) of its \(file.length ?? 0) bytes is not that of what was read"
+    )
+  }
+}
+
+extension UploadDestination {
+  /// Whether the protocol is one that a Fullbore server speaks, which alone takes QUERY.
+  var mayTakeQueries: Bool { ["put", "tus", "resumable"].contains(uploadProtocol.name) }
+}
+
 extension UploadContext {
   /// Reads the content of `url` and compares it with `slice`. A difference throws an error with `.giveUp`, side `.file`
   /// and no status.
   func compare(_ slice: BlobSlice, with url: HTTPURL) async throws(UploadError) {
-    try await compare(.bytes(of: slice), with: url)
+    try await compare(Comparison(.bytes(of: slice), url))
   }
 
-  fileprivate func compare(_ expected: ExpectedContent, with url: HTTPURL) async throws(UploadError) {
-    let read = try await readBack(expected, from: url)
-    if read.response.status != 200 { throw UploadError(reading: read.request, read.response) }
+  /// Goes on with a comparison that was interrupted, with the bytes that have not arrived.
+  fileprivate func compare(_ comparison: Comparison) async throws(UploadError) {
+    let read = try await readBack(comparison)
+    if !read.isCompared { throw UploadError(reading: read.request, read.response) }
   }
 
   /// Sends GET for `url`. If the response is 200, its content is compared with what is `expected`, and a difference is
@@ -50,11 +95,16 @@ extension UploadContext {
   func readBack(
     _ expected: ExpectedContent, from url: HTTPURL, mayBeShort: Bool = false
   ) async throws(UploadError) -> ReadBack {
-    let comparison = Comparison(expected, url)
+    try await readBack(Comparison(expected, url), mayBeShort: mayBeShort)
+  }
+
+  private func readBack(
+    _ comparison: Comparison, mayBeShort: Bool = false
+  ) async throws(UploadError) -> ReadBack {
     // The source is read where the content arrives, and may wait there for as long as it likes.
     let result: Result<ReadBack, UploadError> = await withTaskCancellationHandler {
       do throws(UploadError) {
-        return .success(try await readBack(comparison, from: url, mayBeShort))
+        return .success(try await read(comparison, mayBeShort))
       } catch {
         return .failure(error)
       }
@@ -64,11 +114,12 @@ extension UploadContext {
     return try result.get()
   }
 
-  private func readBack(
-    _ comparison: Comparison, from url: HTTPURL, _ mayBeShort: Bool
-  ) async throws(UploadError) -> ReadBack {
-    var request = HTTPRequest("GET", url)
+  private func read(_ comparison: Comparison, _ mayBeShort: Bool) async throws(UploadError) -> ReadBack {
+    let rest = comparison.fieldsForRest
+    var request = HTTPRequest("GET", comparison.url)
+    for field in rest?.fields ?? [] { request.headers.add(field.name, field.value) }
     let coding = Mutex<String?>(nil)
+    let hasContent = Mutex(false)
     let answered: HTTPResponse
     do {
       let on = Exchange(
@@ -77,7 +128,8 @@ extension UploadContext {
           try comparison.take(bytes)
         },
         began: { head throws(BlobError) in
-          guard let named = head.contentCoding else { return }
+          hasContent.withLock { $0 = true }
+          guard let named = head.contentCoding else { return try comparison.begin(head) }
           coding.withLock { $0 = named }
           throw BlobError(.unsupported, "the content has a coding")
         })
@@ -86,21 +138,32 @@ extension UploadContext {
       if let coding = coding.withLock({ $0 }) { throw .coded(coding, request) }
       throw comparison.difference ?? error
     }
-    guard answered.status == 200 else { return ReadBack(request: request, response: answered) }
+    if rest != nil, [412, 416].contains(answered.status) {
+      // Another version is there now.
+      comparison.beginAgain()
+      return try await read(comparison, mayBeShort)
+    }
+    // The file that is there now is empty.
+    if answered.status == 200, !hasContent.withLock({ $0 }) { comparison.beginAgain() }
+    guard answered.status == 200 || answered.status == 206 && rest != nil else {
+      return ReadBack(request: request, response: answered)
+    }
     let end = try await readingSource { cancel, _ throws(BlobError) in
       cancel.whileWaiting(wakeUp: comparison.cancel.cancel) {
         Result { () throws(UploadError) in try comparison.end(mayBeShort: mayBeShort) }
       }
     }
-    return ReadBack(request: request, response: answered, isShort: try !end.get())
+    return ReadBack(request: request, response: answered, isCompared: true, isShort: try !end.get())
   }
 }
 
-/// A response whose content was compared, if its status is 200.
+/// A response to GET for a comparison.
 struct ReadBack: Sendable {
   /// The request for this response, after redirects.
   var request: HTTPRequest
   var response: HTTPResponse
+  /// The content was compared, without a difference.
+  var isCompared = false
   /// The content ended before the slice did, without a difference before that.
   var isShort = false
 }

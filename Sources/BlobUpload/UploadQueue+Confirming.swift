@@ -51,7 +51,7 @@ extension UploadQueue {
     var (info, target) = (item.info, item.target)
     if info.length == nil { (info.length, target.length) = (entry.sentLength, entry.sentLength) }
     if let sealed = item.sealed, !sealed.hasKey {
-      return try await uploader.isThere(target, location: entry.location) ? .length : nil
+      return try await arrivedSealed(sealed, info, target, entry)
     }
     if !verify {
       return try await uploader.evidence(of: item.source, info, target, location: entry.location)
@@ -64,6 +64,33 @@ extension UploadQueue {
       if error.saysOtherBytes { return nil }
       throw error
     }
+  }
+
+  /// `arrived` for a sealed file whose key is gone: what the journal has of its ciphertext is compared.
+  private func arrivedSealed(
+    _ sealed: SealedUpload, _ info: BlobInfo, _ target: UploadTarget, _ entry: JournalEntry
+  ) async throws(UploadError) -> StoredEvidence? {
+    do throws(JournalError) {
+      if let content = try await journal.sealedContents(of: [entry.id])[entry.id] { sealed.recall(content) }
+    } catch {
+      throw UploadError(journal: error)
+    }
+    do throws(UploadError) {
+      return try await uploader.evidence(of: sealed, info, target, location: entry.location)
+    } catch {
+      if !error.isOfLostKey { throw error }
+      return .length
+    }
+  }
+
+  /// The digest that is made of a source while it is sent, with which the upload is verified afterwards; nil: its bytes are
+  /// compared. A source that can be read once has no bytes to compare later.
+  func digestForVerifying(_ source: any BlobSource) -> Digest.Algorithm? {
+    let destination = uploader.destination
+    if destination.mayTakeQueries, destination.acquaintance.queries.isTaken != false {
+      return Digest.Algorithm("xxh128") ?? .sha256
+    }
+    return source.access == .sequential ? .sha256 : nil
   }
 
   /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the

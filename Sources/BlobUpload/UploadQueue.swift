@@ -231,8 +231,7 @@ public struct UploadQueue: Sendable {
       {
         target.overwrite = true
       }
-      // What is read once cannot be read again for the comparison: its digest is made on the way.
-      let algorithm = digest ?? (verify && source.access == .sequential ? .sha256 : nil)
+      let algorithm = digest ?? (verify ? digestForVerifying(source) : nil)
       let hashed = algorithm.map { HashingSource(source, $0) }
       var result = try await replacingNoneOfThisRun(work.item, target) { [target] () async throws(UploadError) in
         try await engine.upload(

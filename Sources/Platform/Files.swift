@@ -9,6 +9,14 @@ package func flushContent(_ descriptor: Int32) -> Int32 {
   #endif
 }
 
+/// Removes the content of a file from the system's memory, so that the next reading comes from the disk. Pages that wait to be
+/// written stay. Only Linux has such a call; elsewhere nothing happens.
+package func dropCachedContent(_ descriptor: Int32) {
+  #if os(Linux)
+    _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
+  #endif
+}
+
 /// Renames a file, but fails with EEXIST if the new name exists. The names are relative to open folders. It blocks.
 package func renameNew(
   _ from: Int32, _ old: UnsafePointer<CChar>, _ to: Int32, _ new: UnsafePointer<CChar>

@@ -51,6 +51,23 @@ struct QueryTests {
     #expect(try server.ask("QUERY", "/", [Self.type], body: Array("a\n".utf8)).text == "file 10 \(tag) -\n")
   }
 
+  /// Fullbore's client verifies uploads by algorithms that have no registered name.
+  @Test(arguments: [DigestAlgorithm.xxh128, .md5, .sha512]) func otherDigestsAreTold(_ algorithm: DigestAlgorithm)
+    throws
+  {
+    let server = try TestServer()
+    server.folder.write("a", pattern(1000))
+    let fields = [Self.type, ("Want-Repr-Digest", DigestField.wish(algorithm)), ("Cache-Control", "no-cache")]
+    for _ in 0..<2 {
+      let answer = try server.ask("QUERY", "/", fields, body: Array("a\n".utf8))
+      let digest = DigestField.text([algorithm: Digest.value(of: pattern(1000), algorithm)], [algorithm])
+      #expect(answer.text == "file 1000 \(try etag(server, "/a")) \(digest)\n")
+    }
+    // These names mean nothing in the fields of HTTP.
+    let head = try server.ask("HEAD", "/a", [("Want-Repr-Digest", "xxh128=1")])
+    #expect(head.status == 200 && head["Repr-Digest"] == nil)
+  }
+
   /// Size and modification time stay as they were, and the first digest is known.
   @Test func aChangedFileNeverHasItsOldDigest() throws {
     let server = try TestServer()

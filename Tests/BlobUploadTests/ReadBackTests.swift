@@ -1,7 +1,9 @@
 import BlobClient
+import BlobCrypto
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -67,6 +69,68 @@ import Testing
     #expect(try await check(pattern, against: pattern, faults) == nil)
   }
 
+  private func put(_ peer: ServedFolder) -> UploadDestination {
+    UploadDestination(endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
+  }
+
+  /// More answers are cut than failures are allowed. Each brings some bytes, which need not come again.
+  @Test func readingBackGoesOnWhereItWasCut() async throws {
+    let peer = try ServedFolder()
+    let source = PatternSource(length: 2_000_000)
+    let cutting = CuttingTransport(SocketTransport(), most: 100_000)
+    let uploader = Uploader(put(peer), transport: cutting, retry: RetryPolicy(retries: 3, first: .zero))
+    _ = try await uploader.upload(source, as: "stored")
+    try await uploader.verify(source, source.info, at: put(peer).target("stored", length: 2_000_000))
+    let ranges = cutting.gets.map { $0["Range"] }
+    #expect(ranges.first == .some(nil) && ranges.dropFirst().first == "bytes=100000-", "\(ranges)")
+    #expect(ranges.count <= 21)
+  }
+
+  /// The bytes that have arrived before are those of the old version, and the rest is equal in both.
+  @Test func twoVersionsAreNeverComparedAsOne() async throws {
+    let peer = try ServedFolder()
+    let source = PatternSource(length: 300_000)
+    let other = DataSource([UInt8(9)] + Array(source.bytes(count: 300_000).dropFirst()))
+    let direct = Uploader(put(peer), transport: SocketTransport())
+    _ = try await direct.upload(source, as: "stored")
+    let cutting = CuttingTransport(SocketTransport(), most: 100_000) {
+      var target = direct.destination.target("stored", length: 300_000)
+      target.overwrite = true
+      _ = try? await direct.upload(other, other.info, to: target)
+    }
+    let uploader = Uploader(put(peer), transport: cutting, retry: RetryPolicy(first: .zero))
+    let error = await #expect(throws: UploadError.self) {
+      try await uploader.verify(source, source.info, at: put(peer).target("stored", length: 300_000))
+    }
+    #expect(error?.message.contains("differs within") == true, "\(error?.message ?? "nothing")")
+  }
+
+  /// The server tells a digest that it has made anew, and sends none of the bytes.
+  @Test(arguments: [DigestAlgorithm.sha256, .xxh128, .md5]) func aDigestIsAskedFor(_ algorithm: DigestAlgorithm)
+    async throws
+  {
+    let peer = try ServedFolder()
+    let source = PatternSource(length: 300_000)
+    let counting = CuttingTransport(SocketTransport(), most: .max)
+    let uploader = Uploader(put(peer), transport: counting)
+    _ = try await uploader.upload(source, as: "in/a b")
+    let target = put(peer).target("in/a b", length: 300_000)
+    var digest = Digest.value(of: source.bytes(count: 300_000), algorithm)
+    _ = try await uploader.verify(.digest(digest, algorithm), at: target, location: nil)
+    digest[0] ^= 1
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await uploader.verify(.digest(digest, algorithm), at: target, location: nil)
+    }
+    #expect(error?.message.contains("what the server has differs: the \(algorithm) of its 300000 bytes") == true)
+    #expect(error?.side == .file && counting.gets.isEmpty)
+    // A file that is not there is read back, for the message.
+    let gone = put(peer).target("in/gone", length: 300_000)
+    let missing = await #expect(throws: UploadError.self) {
+      _ = try await uploader.verify(.digest(digest, algorithm), at: gone, location: nil)
+    }
+    #expect(missing?.status == 404)
+  }
+
   /// The source is opened on the connection's thread once content arrives, or at the end of empty content.
   @Test(arguments: [0, 1000] as [Int64]) func aSourceThatDoesNotOpenCanBeCancelled(stored: Int64) async throws {
     let peer = try ServedFolder()
@@ -90,5 +154,50 @@ import Testing
     task.cancel()
     for _ in 0..<2000 where outcome.update(waking: .none, { $0 }) == nil { try await Task.sleep(for: .milliseconds(5)) }
     #expect(outcome.update(waking: .none) { $0 } == .some(.cancelled))
+  }
+}
+
+/// Breaks each answer to GET after some bytes of its content.
+private final class CuttingTransport: Transport {
+  private let transport: any Transport
+  private let most: Int
+  private let afterFirstCut: @Sendable () async -> Void
+  private let seen = Mutex<[HTTPHeaders]>([])
+  private let cuts = Mutex(0)
+
+  init(_ transport: any Transport, most: Int, afterFirstCut: @escaping @Sendable () async -> Void = {}) {
+    (self.transport, self.most, self.afterFirstCut) = (transport, most, afterFirstCut)
+  }
+
+  /// The fields of all requests with GET.
+  var gets: [HTTPHeaders] { seen.withLock { $0 } }
+
+  func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    guard request.method == "GET", let take = on.received else {
+      return try await transport.send(request, body: body, on)
+    }
+    seen.withLock { $0.append(request.headers) }
+    let room = Mutex(most)
+    var on = on
+    on.received = { bytes throws(BlobError) in
+      let count = room.withLock { room in
+        let count = min(room, bytes.count)
+        room -= count
+        return count
+      }
+      if count > 0 { try take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
+      if count < bytes.count { throw BlobError(.io, "cut") }
+    }
+    do {
+      return try await transport.send(request, body: body, on)
+    } catch {
+      guard error.cause?.message == "cut" else { throw error }
+      let isFirst = cuts.withLock { cuts in
+        cuts += 1
+        return cuts == 1
+      }
+      if isFirst { await afterFirstCut() }
+      throw TransportError(.broken, "GET \(request.url): cut")
+    }
   }
 }

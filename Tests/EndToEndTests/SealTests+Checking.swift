@@ -51,6 +51,19 @@ extension EndToEnd.SealTests {
     #expect(again.paths(.same, by: "digest").contains("65536.mov.age"), "\(again.sentence)")
   }
 
+  /// The key of the file is gone. The digest of what was sent is not, and the whole file is sent again.
+  @Test(arguments: ["rename", "overwrite"]) func whatWasDamagedAtTheServerIsSentAgain(_ rule: String) async throws {
+    let key = try await makeKey()
+    for size in [10_000, 200_000] { try scratch.file("card/DCIM/\(size).mov", size) }
+    let server = try await ServeProcess.start(in: scratch)
+    #expect(try await run("push", "--seal", key.recipient, card, server.url).end == .exited(0))
+    try flip("\(server.folder.path)/200000.mov.age", at: 100_000)
+    let push = try await run("push", "--check", "--seal", key.recipient, "--on-conflict", rule, card, server.url)
+    #expect(push.end == .exited(0) && push.output.contains("1 file sent"), "\(push.output)\(push.errors)")
+    let check = try await run("check", "--again", "--seal", key.recipient, card, server.url)
+    #expect(check.end == .exited(0) && check.output.contains("It is safe"), "\(check.output)\(check.errors)")
+  }
+
   /// The digest is that of the whole file, whatever way it was sent, and however often that was cut.
   @Test(arguments: ["put+", "tus+", "resumable+", "tus+ in parts"], [0, 3])
   func aDigestIsMadeOverKills(_ way: String, _ kills: Int) async throws {

@@ -18,6 +18,8 @@ enum QueryRoutes {
   static let versions = "application/vnd.fullbore.versions"
   /// The most bytes of a request's body.
   fileprivate static let mostBytes = 1 << 20
+  /// The algorithms of the digests that a client may want: all that this system computes.
+  fileprivate static let digests = Digest.Algorithm.all.filter { Digest.Algorithm($0.name) != nil }
 
   static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     if call.options.reading == .nothing {
@@ -28,7 +30,7 @@ enum QueryRoutes {
       throw ServerError(415, "QUERY takes a list of names (\(names))")
     }
     if let length = call.request.contentLength, length > mostBytes { throw tooLong }
-    guard let permit = call.service.queries.bytes.take(mostBytes) else {
+    guard let permit = call.service.queries.bytes.take(Int(call.request.contentLength ?? Int64(mostBytes))) else {
       var error = ServerError(503, "too many clients ask for versions of files; try again in a moment")
       error.headers["Retry-After"] = "5"
       throw error
@@ -47,7 +49,8 @@ private struct NamesAnswer {
   private let folder: ServedPath
   /// nil: the client wants no digests.
   private let wanted: Digest.Algorithm?
-  /// A client that wants every file to be read does not want digests of the cache. RFC 9111 §5.2.1.4.
+  /// A client that wants every file to be read, from the disk and not from memory, wants no digest of the cache. RFC 9111
+  /// §5.2.1.4.
   private let isAnew: Bool
   /// The time after which the response ends, so that a client does not take the server for dead.
   private static let longest = Duration.seconds(5)
@@ -56,7 +59,7 @@ private struct NamesAnswer {
 
   init(_ call: Call, _ folder: ServedPath) {
     (self.call, self.folder) = (call, folder)
-    wanted = DigestField.wanted(call.headers["Want-Repr-Digest"])
+    wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], QueryRoutes.digests)
     isAnew = call.headers.list("Cache-Control").contains { $0.isSameField("no-cache") }
   }
 
@@ -107,10 +110,13 @@ private struct NamesAnswer {
     _ file: OpenItem, _ path: ServedPath, _ algorithm: Digest.Algorithm
   ) throws(ServerError) -> String? {
     let store = call.service.store
-    guard let value = try store.digest(of: file, algorithm, while: { !call.request.clientHasGone }),
+    guard
+      let value = try store.digest(
+        of: file, algorithm, fromDisk: isAnew, while: { !call.request.clientHasGone }),
       try store.item(at: path) == file.item
     else { return nil }
-    return call.service.digestReader.known.remember([algorithm: value], of: file.item)
+    _ = call.service.digestReader.known.remember([algorithm: value], of: file.item)
+    return DigestField.text([algorithm: value], [algorithm])
   }
 }
 

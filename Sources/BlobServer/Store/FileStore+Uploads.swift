@@ -132,8 +132,9 @@ extension FileStore {
   }
 
   package func digest(
-    of file: OpenItem, _ algorithm: Digest.Algorithm, while isWanted: () -> Bool
+    of file: OpenItem, _ algorithm: Digest.Algorithm, fromDisk: Bool, while isWanted: () -> Bool
   ) throws(ServerError) -> [UInt8]? {
+    if fromDisk { dropCachedContent(file.file.number) }
     let found = try FileReception.digests(
       [algorithm], of: file.file, length: file.item.length, interruption, { "read a file" }, while: isWanted)
     return found?[algorithm]

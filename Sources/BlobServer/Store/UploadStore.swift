@@ -71,10 +71,11 @@ package protocol UploadStore: Sendable {
     of reception: any Reception, _ algorithms: [Digest.Algorithm]
   ) throws(ServerError) -> [Digest.Algorithm: [UInt8]]
 
-  /// Computes a digest of a published file, which it reads completely. Returns nil if `isWanted`, called now and then
-  /// while reading, returns false because no client waits any more. Throws 503 after `interrupt`.
+  /// Computes a digest of a published file, which it reads completely. `fromDisk`: what memory has of the file is not used,
+  /// as far as the system allows. Returns nil if `isWanted`, called now and then while reading, returns false because no
+  /// client waits any more. Throws 503 after `interrupt`.
   func digest(
-    of file: OpenItem, _ algorithm: Digest.Algorithm, while isWanted: () -> Bool
+    of file: OpenItem, _ algorithm: Digest.Algorithm, fromDisk: Bool, while isWanted: () -> Bool
   ) throws(ServerError) -> [UInt8]?
 
   /// Publishes the bytes of `reception` at the record's target, completely and synced to disk, or not at all.

@@ -13,7 +13,7 @@ package struct ContentCheck: Sendable {
   let identities: [SealIdentity]
   let query: VersionQuery
   /// Asks whether files are there, and for no digest.
-  private let presence = VersionQuery(wantsDigests: false, isAnew: false)
+  private let presence: VersionQuery
   /// The most files of a batch that are asked for or read at the same time.
   private static let width = 16
   /// Results that are written to the journal in one transaction.
@@ -26,7 +26,9 @@ package struct ContentCheck: Sendable {
     _ uploader: Uploader, _ journal: Journal, downloads: Bool, isAnew: Bool, identities: [SealIdentity] = []
   ) {
     (self.uploader, self.journal, self.downloads, self.identities) = (uploader, journal, downloads, identities)
-    query = VersionQuery(wantsDigests: !downloads, isAnew: isAnew)
+    let method = uploader.destination.acquaintance.queries
+    query = VersionQuery(downloads ? nil : .sha256, isAnew: isAnew, method)
+    presence = VersionQuery(nil, isAnew: false, method)
   }
 
   /// Asks what is to be known of the destination as a whole. Throws if it refuses.
@@ -82,9 +84,8 @@ package struct ContentCheck: Sendable {
 
   /// The folder below which all files are; nil: such a server is never asked for many files at once.
   var queriedFolder: HTTPURL? {
-    let (endpoint, destination) = (uploader.destination.endpoint, uploader.destination)
-    let mayBeOurs = ["put", "tus", "resumable"].contains(destination.uploadProtocol.name)
-    return mayBeOurs && endpoint.query == nil ? endpoint.folder : nil
+    let destination = uploader.destination
+    return destination.mayTakeQueries && destination.endpoint.query == nil ? destination.endpoint.folder : nil
   }
 
   private func compare(

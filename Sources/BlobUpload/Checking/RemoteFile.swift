@@ -9,6 +9,8 @@ public struct RemoteFile: Sendable, Hashable {
   public var version: String?
   /// The SHA-256 of its bytes, computed by the server; nil: it was not told.
   public var sha256: [UInt8]?
+  /// The digest of the algorithm that a `VersionQuery` has asked for; nil: it was not told.
+  var digest: [UInt8]?
 
   /// Creates a description. `length` is in bytes.
   public init(length: Int64?, version: String? = nil, sha256: [UInt8]? = nil) {

@@ -2,8 +2,19 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
+/// Whether a server takes the method QUERY.
+final class QueryMethod: Sendable {
+  private let state = Mutex<Bool?>(nil)
+
+  /// nil: it was not asked yet.
+  var isTaken: Bool? { state.withLock { $0 } }
+
+  /// A server that has taken it once may be busy later.
+  func note(isTaken: Bool) { state.withLock { $0 = $0 == true ? true : isTaken } }
+}
+
 /// Asks a Fullbore server for the versions and digests of many files in one request, the method QUERY. See `docs/serving.md`.
-final class VersionQuery: Sendable {
+struct VersionQuery: Sendable {
   /// A file or folder that is asked for.
   struct Question: Sendable {
     /// Relative to the destination's folder, percent-encoded. Ends in a slash for a folder; `./` is the destination's own.
@@ -23,32 +34,35 @@ final class VersionQuery: Sendable {
   static let (most, mostBytes) = (1000, 512 << 10)
   private static let (names, versions) = ("application/vnd.fullbore.names", "application/vnd.fullbore.versions")
 
-  /// The server tells digests too.
-  let wantsDigests: Bool
+  /// The algorithm of the digests that the server tells too; nil: it tells none.
+  let algorithm: DigestAlgorithm?
   /// The server reads every file for this, although it may know its digest.
   let isAnew: Bool
-  private let isSpoken = Mutex<Bool?>(nil)
+  private let method: QueryMethod
 
-  init(wantsDigests: Bool, isAnew: Bool) { (self.wantsDigests, self.isAnew) = (wantsDigests, isAnew) }
+  /// `method`: what is known of the server.
+  init(_ algorithm: DigestAlgorithm?, isAnew: Bool, _ method: QueryMethod) {
+    (self.algorithm, self.isAnew, self.method) = (algorithm, isAnew, method)
+  }
 
   /// The answers in the order of the questions; nil: the server does not take such questions, or not now.
   func ask(_ questions: [Question], at folder: HTTPURL, _ with: UploadContext) async throws(UploadError) -> [Answer]? {
-    if isSpoken.withLock({ $0 }) == false { return nil }
+    if method.isTaken == false { return nil }
     var answers: [Answer] = []
     while answers.count < questions.count {
       let lines = Self.lines(questions[answers.count...])
       var request = HTTPRequest("QUERY", folder, ["Content-Type": Self.names])
-      if wantsDigests { request.headers["Want-Repr-Digest"] = "sha-256=1" }
+      if let algorithm { request.headers["Want-Repr-Digest"] = DigestField.wish(algorithm) }
       if isAnew { request.headers["Cache-Control"] = "no-cache" }
       let response = try await with.send(following: &request, body: BlobSlice(DataSource(lines.text)))
       let refusal = UploadError(request, response)
       if response.refusesAll || [429, 503].contains(response.status) { throw refusal }
       guard response.status == 200, response.headers["Content-Type"] == Self.versions else {
-        isSpoken.withLock { $0 = $0 ?? false }
+        method.note(isTaken: false)
         return nil
       }
-      isSpoken.withLock { $0 = true }
-      let told = response.body.split(separator: UInt8(ascii: "\n")).prefix(lines.count).map { Self.answer($0) }
+      method.note(isTaken: true)
+      let told = response.body.split(separator: UInt8(ascii: "\n")).prefix(lines.count).map { answer($0) }
       if told.isEmpty { return nil }
       answers += told
     }
@@ -66,15 +80,17 @@ final class VersionQuery: Sendable {
     return (text, count)
   }
 
-  private static func answer(_ line: ArraySlice<UInt8>) -> Answer {
+  private func answer(_ line: ArraySlice<UInt8>) -> Answer {
     let words = String(decoding: line, as: UTF8.self).split(separator: " ")
     switch words.first {
     case "none": return .nothing
     case "folder": if words.count == 2, let files = Int(words[1]), files >= 0 { return .folder(files: files) }
     case "file":
       guard words.count == 4, let length = Int64(digits: words[1]) else { break }
-      let digest = words[3] == "-" ? nil : DigestField.values(String(words[3]))?[.sha256]
-      return .file(RemoteFile(length: length, version: String(words[2]), sha256: digest))
+      var file = RemoteFile(length: length, version: String(words[2]))
+      if words[3] != "-", let algorithm { file.digest = DigestField.values(String(words[3]), [algorithm])?[algorithm] }
+      if algorithm == .sha256 { file.sha256 = file.digest }
+      return .file(file)
     default: break
     }
     return .refused(words.count > 1 ? Int(words[1]) ?? 500 : 500)

@@ -235,7 +235,7 @@ struct PushOptions: Sendable {
         "also", "DESTINATION", isRepeatable: true,
         "send everything there as well; credentials from its place; repeatable"),
       .flag("check", "ask the server for what is done: by digest where it tells one, else by length"),
-      .flag("verify", "read back what arrived, or compare digests"),
+      .flag("verify", "compare what arrived: by a digest that a Fullbore server makes anew, else read back"),
       .flag("overwrite", "replace other bytes under the same name: --on-conflict overwrite"),
       .value(
         "layout", "TEMPLATE", "where photos go, by when they were taken, like '{year}/{month}/{name}'"),
