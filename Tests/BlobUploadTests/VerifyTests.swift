@@ -57,7 +57,7 @@ import Testing
     for count in 1...2 {
       let outcomes = try await run(queue, PatternSource(length: 1000, access: .sequential), named: "a")
       let message = outcomes.error("a")?.message ?? ""
-      #expect(message.contains("the sha256 of its \(stored.count) bytes is not that of what was read"), "\(message)")
+      #expect(message.contains("the xxh128 of its \(stored.count) bytes is not that of what was read"), "\(message)")
       #expect(puts.withLock { $0 } == count)
     }
   }
