@@ -67,6 +67,7 @@ public actor Journal {
       }
       for (intent, claim) in zip(intents, claims) {
         if let name = intent.numbered, let id = claim.unfinished { try store.numbers.keep(name, of: id) }
+        if let name = intent.sealedName, let id = claim.unfinished { try store.uploads.unindexed.keep(name, of: id) }
       }
       return claims
     }
