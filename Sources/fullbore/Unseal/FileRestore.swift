@@ -41,8 +41,11 @@ struct FileRestore: Sendable {
     return BytePath(sealed.bytes.dropLast(ending.count))
   }
 
-  /// `path`: of the sealed file.
-  func restore(_ path: BytePath, from source: any BlobSource, _ cancel: Cancellation) throws(BlobError) -> Outcome {
+  /// `path`: of the sealed file, as it is or as it was before its name was sealed. `modified`: the time that it gets; nil:
+  /// that which the source has.
+  func restore(
+    _ path: BytePath, from source: any BlobSource, modified: Int64? = nil, _ cancel: Cancellation
+  ) throws(BlobError) -> Outcome {
     var content = try open(source, cancel)
     let path = content.isSealed ? Self.path(of: path) : path
     let folder = try destination.folder(path.folder)
@@ -59,7 +62,7 @@ struct FileRestore: Sendable {
     let file = try PartialFile(key, of: folder.path.appending(path.name), in: state)
     do {
       try write(&content, to: file, cancel)
-      try file.publish(content.reader.info.modified, as: path.name, in: folder, replacing: overwrites)
+      try file.publish(modified ?? content.reader.info.modified, as: path.name, in: folder, replacing: overwrites)
     } catch {
       file.discardUnknown()
       throw error
