@@ -183,25 +183,6 @@ extension EndToEnd.SealNamesTests {
     #expect(FileManager.default.fileExists(atPath: restored + "/Hochzeit/IMG_0001-Geheim.jpg"))
   }
 
-  /// Numbers and layouts are given to the real names.
-  @Test func numbersAreGivenToTheRealNames() async throws {
-    let key = try await makeKey()
-    try scratch.file("a/film.mov", 1000)
-    try scratch.file("b/film.mov", 2000, seed: 2)
-    let server = try await ServeProcess.start(in: scratch)
-    let push = [
-      "push", "--seal", key.recipient, "--seal-names", "--on-conflict", "rename", scratch.path("a/film.mov"),
-      scratch.path("b/film.mov"), server.url,
-    ]
-    let (end, first) = try await run(push)
-    #expect(end == .exited(0), "\(first.output)\(first.errors)")
-    let (again, second) = try await run(push)
-    #expect(again == .exited(0) && second.output.contains("2 done before"), "\(second.output)\(second.errors)")
-    #expect(server.folder.files().count == 3)
-    _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
-    #expect(Folder(restored).files() == ["film.mov": 1000, "film-2.mov": 2000])
-  }
-
   /// A watch sends the index that the one before it could not send.
   @Test func aWatchSendsWhatIsMissing() async throws {
     let key = try await makeKey()
