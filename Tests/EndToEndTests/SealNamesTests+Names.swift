@@ -36,6 +36,10 @@ extension EndToEnd.SealNamesTests {
     #expect(end == .exited(0), "\(first.output)\(first.errors)")
     let (again, second) = try await run(push, journal: "second.sqlite")
     #expect(again == .exited(0) && second.output.contains("1 done before"), "\(second.output)\(second.errors)")
+    let check = try await CheckRun(
+      scratch, environment: ["FULLBORE_JOURNAL": scratch.path("second.sqlite")], "--seal", key.recipient,
+      "--seal-names", other, server.url)
+    #expect(check.paths(.same, by: "digest") == ["film-2.mov.age"], "\(check.events)")
     _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
     #expect(Folder(restored).files() == ["film.mov": 1000, "film-2.mov": 2000])
   }
