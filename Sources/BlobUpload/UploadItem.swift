@@ -28,9 +28,10 @@ public struct UploadItem: Sendable {
   /// The record that the journal stores before the first byte is sent.
   package func intent(partSize: Int64? = nil) -> JournalIntent {
     var intent = JournalIntent(
-      source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.path,
+      source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.plainPath,
       length: info.length, validator: info.validator, contentType: target.contentType, partSize: partSize)
     intent.numbered = numbered
+    if target.unsealedPath != nil { intent.sealedName = SealedNameFacts(modified: info.modified) }
     return intent
   }
 }

@@ -79,8 +79,10 @@ public struct UploadTarget: Sendable {
   public var endpoint: HTTPURL
   /// The URL of the stored file; PUT writes to it.
   public var url: HTTPURL
-  /// The path below the endpoint's folder, as bytes; its last component is the file's name.
+  /// The path below the endpoint's folder, as bytes; its last component is the file's name. Requests may contain it.
   public var path: BytePath
+  /// The path whose name is sealed, which no request may contain; nil: names are not sealed.
+  var unsealedPath: BytePath?
   /// Length in bytes; nil: known only when the source has ended.
   public var length: Int64?
   /// The media type that is sent with the file.
@@ -95,6 +97,9 @@ public struct UploadTarget: Sendable {
   public var modified: Int64?
   /// A digest of what decides where the file arrives, besides `url`; nil: `url` is sufficient.
   var recipient: String?
+
+  /// The path as the user knows it. No request may contain it.
+  package var plainPath: BytePath { unsealedPath ?? path }
 
   /// Creates a target. `length` is in bytes; nil: known only when the source has ended.
   public init(

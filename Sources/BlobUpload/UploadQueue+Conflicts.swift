@@ -219,7 +219,7 @@ extension UploadQueue.Claimed {
 extension UploadItem {
   /// nil: the number is too large.
   package func under(_ number: Int, _ destination: UploadDestination) -> UploadItem? {
-    var numbered = numbered ?? UploadQueue.NumberedName(target.path)
+    var numbered = numbered ?? UploadQueue.NumberedName(target.plainPath)
     guard numbered.count(to: number) else { return nil }
     return named(numbered, destination)
   }

@@ -258,6 +258,7 @@ public struct UploadQueue: Sendable {
       return await sendDoubtful(engine, observer)
     } catch {
       let error = await explained(await explainedByPlace(await explainedBySource(error, of: work.item), of: work.item))
+      await noteTaken(work.item, error)
       if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
       if let again = await underNextName(work, id, progress, error) { return await handle(again, engine, observer) }
       // A file that cannot be read back was not refused.

@@ -200,9 +200,13 @@ extension UploadDestination {
   ) -> UploadTarget {
     // The query of a URL that names one file, for example a signature, belongs to that file's URL only.
     let isNamed = endpoint.path.utf8.last != UInt8(ascii: "/") && endpoint.lastComponent == path.bytes
-    let url = isNamed && endpoint.query != nil ? endpoint : endpoint.folder.appending(pathBytes: path.bytes)
+    let sealed = sealing?.names?.path(of: path)
+    let url =
+      isNamed && endpoint.query != nil ? endpoint : endpoint.folder.appending(pathBytes: (sealed ?? path).bytes)
     var target = UploadTarget(
-      endpoint: endpoint, url: url, path: path, length: length, contentType: contentType, overwrite: overwrite)
+      endpoint: endpoint, url: url, path: sealed ?? path, length: length, contentType: contentType,
+      overwrite: overwrite)
+    if sealed != nil { target.unsealedPath = path }
     target.recipient = isNamed ? recipient.ofFileAtOwnURL : recipient.ofFile
     return target
   }

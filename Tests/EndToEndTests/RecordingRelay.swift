@@ -57,6 +57,9 @@ final class RecordingRelay: Sendable {
   /// Bytes of all clients so far.
   var count: Int { state.update { $0.connections.reduce(0) { $0 + $1.sent.count } } }
 
+  /// All bytes of all clients, one connection after the other.
+  var sent: [UInt8] { state.update { $0.connections.flatMap(\.sent) } }
+
   private static func copy(_ from: Int32, to: Int32, _ number: Int, _ state: Monitor<State>, isUp: Bool) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
     defer { buffer.deallocate() }

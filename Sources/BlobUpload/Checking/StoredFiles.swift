@@ -26,16 +26,27 @@ package struct StoredFiles: Sendable {
   package func list(
     _ folder: BytePath, _ take: ([ListedEntry]) async throws(UploadError) -> Void
   ) async throws(UploadError) {
-    let place = uploader.destination.endpoint.folder
-    let url = folder.isEmpty ? place : place.appending(pathBytes: folder.bytes + [UInt8(ascii: "/")])
-    let isListed = try await uploader.patiently("\(url)") { () async throws(UploadError) in
-      try await uploader.destination.uploadProtocol.listEntries(in: url, uploader.context(), take)
-    }
-    if isListed { return }
+    if try await lists(folder, take) { return }
     // A folder below may be closed to this account.
     throw UploadError(
       .giveUp, folder.isEmpty ? .destination : .file,
-      "\(url): the server does not list this folder (it is no Fullbore server, WebDAV server or S3 bucket, or refuses)")
+      "\(url(of: folder)): the server does not list this folder (it is no Fullbore server, WebDAV server or S3 bucket, or refuses)"
+    )
+  }
+
+  /// As `list`. Returns false if the server does not list the folder.
+  func lists(
+    _ folder: BytePath, _ take: ([ListedEntry]) async throws(UploadError) -> Void
+  ) async throws(UploadError) -> Bool {
+    let url = url(of: folder)
+    return try await uploader.patiently("\(url)") { () async throws(UploadError) in
+      try await uploader.destination.uploadProtocol.listEntries(in: url, uploader.context(), take)
+    }
+  }
+
+  private func url(of folder: BytePath) -> HTTPURL {
+    let place = uploader.destination.endpoint.folder
+    return folder.isEmpty ? place : place.appending(pathBytes: folder.bytes + [UInt8(ascii: "/")])
   }
 
   /// The file at a path below the destination's folder.

@@ -41,14 +41,15 @@ extension Journal {
   private static func ranges(_ item: UploadItem, _ destination: UploadDestination) -> [(from: String, to: String)] {
     func key(_ number: Int) -> String? { item.under(number, destination)?.intent().target }
     guard let first = key(1), let second = key(2), let third = key(3) else { return [] }
-    let isCounted = item.numbered?.counter != nil
+    // Opaque names have nothing in common either.
+    let isCounted = item.numbered?.counter != nil || item.target.unsealedPath != nil
     if isCounted { return (1...mostCounted).compactMap(key).map { ($0, $0 + "$") } }
     let before = String(decoding: zip(second.utf8, third.utf8).prefix { $0 == $1 }.map(\.0), as: UTF8.self)
     return [(first, first + "$"), (before + "0", before + ":")]
   }
 
   private static func number(of entry: JournalEntry, _ item: UploadItem, _ destination: UploadDestination) -> Int? {
-    let name = item.numbered ?? UploadQueue.NumberedName(item.target.path)
+    let name = item.numbered ?? UploadQueue.NumberedName(item.target.plainPath)
     guard let number = name.number(of: entry.intent.path), let under = item.under(number, destination),
       under.intent().key == entry.intent.key
     else {

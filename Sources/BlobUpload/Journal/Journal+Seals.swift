@@ -1,3 +1,4 @@
+import BlobCrypto
 import BlobSQLite
 import Blobs
 
@@ -10,7 +11,9 @@ extension Journal {
     let result: Result<[UInt8], JournalError> = try write { _, _ throws(SQLiteError) in
       Result { () throws(JournalError) in
         if let key = file.read() { return key }
-        return try file.make()
+        let key = FileSeal.newBoxKey()
+        try file.make(key)
+        return key
       }
     }
     let key = try result.get()

@@ -65,8 +65,11 @@ public actor Journal {
       if let old, claims.first?.isBusy == false, let row = try UploadFacts(of: old, in: store.database) {
         try store.uploads.remove(old, row)
       }
-      for (index, claim) in claims.enumerated() where intents[index].numbered != nil {
-        if let name = intents[index].numbered, let id = claim.unfinished { try store.numbers.keep(name, of: id) }
+      for (index, claim) in claims.enumerated()
+      where intents[index].numbered != nil || intents[index].sealedName != nil {
+        guard let id = claim.unfinished else { continue }
+        if let name = intents[index].numbered { try store.numbers.keep(name, of: id) }
+        if let name = intents[index].sealedName { try store.uploads.unindexed.keep(name, of: id) }
       }
       return claims
     }

@@ -99,9 +99,12 @@ package struct JournalSeal: Sendable, Codable, Hashable {
   package var recipients: [String]
   /// The path of the file with the passphrase, which is read again in each run; nil: there is none.
   package var passphraseFile: String?
+  /// true: names are sealed too; nil, also in journals of earlier versions: they are not.
+  package var names: Bool?
 
-  package init(recipients: [String], passphraseFile: String? = nil) {
+  package init(recipients: [String], passphraseFile: String? = nil, names: Bool = false) {
     (self.recipients, self.passphraseFile) = (recipients, passphraseFile)
+    self.names = names ? true : nil
   }
 }
 

@@ -20,6 +20,8 @@ public struct JournalIntent: Sendable, Hashable {
   public var partSize: Int64?
   /// How the name counts on where it is taken. Stored for `Journal.numberedNames`, and nil in the entries of a journal.
   package var numbered: UploadQueue.NumberedName?
+  /// nil: the name at the destination is not sealed; and in the entries of a journal.
+  package var sealedName: SealedNameFacts?
 
   package init(
     source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,

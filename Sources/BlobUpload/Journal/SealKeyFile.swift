@@ -2,14 +2,19 @@ import BlobCrypto
 import Blobs
 import Platform
 
-/// The key under which the journal keeps the seals of unfinished uploads: a file beside the journal, for its owner alone.
-/// The file is deleted when no upload needs it. Nobody can then open the remains of deleted rows in the journal.
+/// A key in a file beside the journal, for its owner alone.
+///
+/// That of the seals of unfinished uploads is deleted when no upload needs it. Nobody can then open the remains of deleted rows
+/// in the journal.
 ///
 /// All calls block, and are made inside a transaction of the journal, so that one process at a time makes or deletes it.
 struct SealKeyFile {
   let path: BytePath
 
-  init(beside journal: BytePath) { path = BytePath(journal.bytes + Array("-seal".utf8)) }
+  init(at path: BytePath) { self.path = path }
+
+  /// The file of the key for the seals.
+  init(beside journal: BytePath) { self.init(at: BytePath(journal.bytes + Array("-seal".utf8))) }
 
   /// nil: there is none, or others could have read it.
   func read() -> [UInt8]? {
@@ -27,18 +32,16 @@ struct SealKeyFile {
     return key.count == 32 && key.contains { $0 != 0 } ? key : nil
   }
 
-  /// Makes a new one in place of one that cannot be used.
-  func make() throws(JournalError) -> [UInt8] {
+  /// Makes it, in place of one that cannot be used.
+  func make(_ key: [UInt8]) throws(JournalError) {
     delete()
-    let key = FileSeal.newBoxKey()
     let file = path.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600) }
     defer { if file >= 0 { close(file) } }
     guard file >= 0, write(file, key, key.count) == key.count, fsync(file) == 0 else {
       let reason = String(cString: strerror(errno))
       delete()
-      throw JournalError("\(path), which protects the keys of sealed uploads, cannot be written: \(reason)")
+      throw JournalError("\(path), a key that sealed uploads need, cannot be written: \(reason)")
     }
-    return key
   }
 
   var exists: Bool { path.withCString { access($0, F_OK) } == 0 }

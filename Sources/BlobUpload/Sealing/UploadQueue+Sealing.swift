@@ -49,6 +49,16 @@ extension UploadQueue {
     return SealedContent(sha256: await sealed.digest(), version: version)
   }
 
+  /// If an item failed because there is a file of its length under its opaque name, that is what an earlier run has sent,
+  /// which was killed before it knew, or another machine: no file has that name unless it has that path. So an index may name it.
+  func noteTaken(_ item: UploadItem, _ error: UploadError) async {
+    guard let path = item.target.unsealedPath, error.isNameTaken else { return }
+    // What cannot be asked or written now is found again by the next run.
+    guard (try? await uploader.isThere(item.target, location: nil)) == true else { return }
+    let file = UnindexedFile(id: 0, path: path, length: item.info.length, modified: item.info.modified)
+    try? await journal.foundTaken(file, at: destinationID)
+  }
+
   /// Deletes what the server has of an earlier upload. A file that is whole there stays, and the server refuses another one
   /// of its name.
   private func giveUp(_ session: UploadSession, _ id: Int64, _ engine: UploadEngine) async {

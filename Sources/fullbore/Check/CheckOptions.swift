@@ -22,7 +22,7 @@ struct CheckOptions: Sendable {
     downloads = arguments.flag("download")
     isAnew = arguments.flag("again")
     if push.readsStandardInput { throw UsageError("standard input can be read only once, and is not compared") }
-    identities = try IdentityFiles.identities(arguments) + push.seal.passphraseIdentities
+    identities = push.seal.identities + push.seal.passphraseIdentities
     if push.seal.sealing == nil, arguments.isGiven("identity") {
       throw UsageError("--identity is for sealed files: give the --seal options of the push too")
     }
@@ -79,7 +79,7 @@ struct CheckOptions: Sendable {
   ]
 
   /// The options of a push; each destination is checked by a command of its own.
-  private static let taken = PushOptions.declared.filter { $0.name != "also" }
+  private static let taken = PushOptions.declared.filter { !["also", IdentityFiles.declared.name].contains($0.name) }
 
   static let declared: [OptionDeclaration] =
     [

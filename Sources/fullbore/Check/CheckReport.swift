@@ -40,7 +40,7 @@ final class CheckReport: PushReport {
   func checked(_ file: CheckedFile) {
     state.withLock { $0.add(file) }
     counters.count { $0.doneBefore.add(.bytes) }
-    let (path, source) = (file.item.target.path, file.item.identity)
+    let (path, source) = (file.item.target.plainPath, file.item.identity)
     if isJSON {
       var line = JSONLine("checked")
       line.add(path: path)

@@ -55,7 +55,7 @@ final class ExtraFiles: Sendable {
 
   private func list(_ folder: BytePath, _ check: ContentCheck, _ report: CheckReport) async throws(UploadError) {
     let isListed = try await check.names(in: folder) { found in
-      for name in found {
+      for name in found where !(options.push.seal.hasNames && SealedNames.isIndex(name)) {
         let path = folder.isEmpty ? name : folder.appending(name)
         if !names.isTaken(path, by: path), isMeant(path, name) { report.extra(path) }
       }

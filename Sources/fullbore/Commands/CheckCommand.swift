@@ -90,7 +90,7 @@ struct DestinationCheck: Sendable {
         push.destination, push.connection, checksum: nil, form: push.form, checks: true, telling: outage,
         over: transport)
       outage.answered()
-      let run = try await PushRun(push, reached, transport, journal, report, counters, outage)
+      let run = try await PushRun(push, reached, transport, journal, report, counters, outage, isCheck: true)
       report.began(at: run.destination.endpoint.description, speaking: run.destination.uploadProtocol.name)
       let check = ContentCheck(
         run.uploader, journal, downloads: options.downloads, isAnew: options.isAnew,

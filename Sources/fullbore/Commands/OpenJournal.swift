@@ -33,6 +33,11 @@ private func keptMessage(_ path: BytePath, _ aside: BytePath) -> String {
   "the journal \(path) is damaged: it is kept as \(aside)"
 }
 
+/// The destinations at which files are in no index of sealed names.
+func unindexed(in journal: Journal) async throws(UploadError) -> [Int64: JournalDestination] {
+  do { return try await journal.unindexedDestinations() } catch { throw UploadError(journal: error) }
+}
+
 func number(of destination: JournalDestination, in journal: Journal) async throws(UploadError) -> Int64 {
   do { return try await journal.destinationID(destination) } catch { throw UploadError(journal: error) }
 }

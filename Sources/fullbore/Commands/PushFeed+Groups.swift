@@ -87,19 +87,19 @@ extension PushFeed {
 extension UploadItem {
   /// The path at the destination without what tells the files of a group apart.
   var stem: BytePath {
-    let path = target.path
+    let path = target.plainPath
     let name = BytePath(path.name.bytes.dropLast(ending.count))
     return BytePath(path.bytes.dropLast(path.name.bytes.count) + GalleryName(name).stem.bytes)
   }
 
   /// The bytes that follow the file's own name at the destination.
-  private var ending: [UInt8] { isSealed && Sealing.isName(target.path.bytes) ? Sealing.ending.bytes : [] }
+  private var ending: [UInt8] { isSealed && Sealing.isName(target.plainPath.bytes) ? Sealing.ending.bytes : [] }
 
   /// Another file of the same folder, as it would be called at the destination. nil: the layout makes other names.
   fileprivate func sibling(_ name: BytePath, _ destination: UploadDestination) -> UploadItem? {
     if name == identity.name { return self }
     let (own, other) = (Self.split(identity.name, ending), Self.split(name, ending))
-    let template = (numbered ?? UploadQueue.NumberedName(target.path)).template
+    let template = (numbered ?? UploadQueue.NumberedName(target.plainPath)).template
     let last = template.name.bytes
     guard let stem = last.firstRange(of: own.stem), last.count >= stem.upperBound + own.ending.count,
       last.suffix(own.ending.count).elementsEqual(own.ending)

@@ -118,7 +118,7 @@ extension PushFeed {
 
   /// The name that the receiver is told.
   func name(of item: UploadItem) -> BytePath {
-    run.destination.traits.dropsFolders ? item.target.path.name : item.target.path
+    run.destination.traits.dropsFolders ? item.target.plainPath.name : item.target.plainPath
   }
 }
 

@@ -40,7 +40,7 @@ struct PushFeed: Sendable {
       run.settings.onConflict == .rename
       ? GroupNumbers(waitsForUnseen: run.settings.waitsForOthers) { item, number in
         guard let numbered = item.under(number, run.destination) else { return nil }
-        return names?.take(numbered.target.path, for: item.identity) == false ? nil : numbered
+        return names?.take(numbered.target.plainPath, for: item.identity) == false ? nil : numbered
       } : nil
     self.refused =
       refused ?? { item, error in

@@ -72,8 +72,9 @@ struct PushRun: Sendable {
         report.notice("process \(pid) is sending some of these files just now: waiting until they are there")
       }
     }
+    let indexes = NamesIndexes(uploader, journal, destinationID, verifies: settings.verifies)
     do {
-      try await queue.run(next, observer)
+      try await queue.run(next, observer, besides: indexes)
       return nil
     } catch {
       return await told(error, journal)
@@ -85,10 +86,12 @@ extension PushRun {
   /// A run with the options of `push` or `watch`, to a destination that has responded.
   init(
     _ options: PushOptions, _ reached: Reached, _ transport: SocketTransport, _ journal: Journal,
-    _ report: any PushReport, _ counters: PushCounters, _ outage: OutageMonitor?, waitsForOthers: Bool = true
+    _ report: any PushReport, _ counters: PushCounters, _ outage: OutageMonitor?, waitsForOthers: Bool = true,
+    isCheck: Bool = false
   ) async throws(UploadError) {
     var destination = reached.destination
-    destination.sealing = options.seal.sealing
+    destination.sealing = try await options.seal.sealing(
+      at: destination, transport, journal, report, isCheck: isCheck)
     var kept = options.connection.journaled(
       destination, overwrite: options.overwrites, checksum: options.checksum, form: options.form,
       s3: reached.s3, omitsTimes: options.omitsTimes, verifies: options.verifies, renames: options.onConflict == .rename
@@ -102,6 +105,26 @@ extension PushRun {
     if options.onConflict == .rename { renamed = RenamedFiles() }
     self.outage = outage
     settings.waitsForOthers = waitsForOthers
+  }
+}
+
+extension UploadQueue {
+  /// As `run`. The indexes of sealed names are sent meanwhile, and once all files are there.
+  fileprivate func run(
+    _ feed: @escaping @Sendable () async throws(UploadError) -> [UploadItem]?, _ observer: some UploadObserver,
+    besides indexes: NamesIndexes?
+  ) async throws(UploadError) {
+    guard let indexes else { return try await run(feed, observer) }
+    // An earlier run may have left files without names. What fails here fails again at the end.
+    try? await indexes.send()
+    let ended = await withTaskGroup(of: Void.self) { group -> UploadError? in
+      defer { group.cancelAll() }
+      group.addTask { await indexes.sendAgainAndAgain() }
+      do throws(UploadError) { try await run(feed, observer) } catch { return error }
+      return nil
+    }
+    if let ended { throw ended }
+    try await indexes.send()
   }
 }
 
@@ -200,6 +223,6 @@ final class PushObserver: UploadObserver {
   }
 
   func file(_ item: UploadItem, _ progress: UploadProgress) -> PushedFile {
-    PushedFile(path: item.identity, relative: item.target.path, length: item.info.length, progress: progress)
+    PushedFile(path: item.identity, relative: item.target.plainPath, length: item.info.length, progress: progress)
   }
 }

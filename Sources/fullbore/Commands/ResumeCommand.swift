@@ -15,6 +15,7 @@ struct ResumeCommand: Command {
       journal does not keep that.
       A push that ended before all its files were known, or could not read some, cannot be finished here: it is named, and
       has to be run again.
+      Names that a push with --seal-names could not send are sent too.
       Nothing is deleted here: a push with --delete-after-verify is run again for that.
       A file whose name is taken gets another name where the push had --on-conflict rename.
       A file that is gone stays unfinished, and each resume names it and exits with status 1, until the file is put back or
@@ -85,6 +86,11 @@ struct ResumeCommand: Command {
         }
         return true
       }
+      // Everything is there, and what it is called is not.
+      for (id, destination) in try await unindexed(in: journal) where choice.contains(destination) {
+        begun[id] = destination
+        endpoints.insert(destination.endpoint)
+      }
       let listings = try await unreadListings(in: journal).filter { choice.contains($0.destination) }
       let reports = DestinationReports(report, counters, of: endpoints.union(listings.map(\.destination.endpoint)))
       let known = try await destinations(in: journal)
@@ -141,7 +147,7 @@ struct ResumeCommand: Command {
       defer { outage?.stop() }
       outage?.discovering()
       var destination = try await Reached(kept, connection, telling: outage, over: transport).destination
-      destination.sealing = try SealOptions.sealing(begun.seal)
+      destination.sealing = try await SealOptions.sealing(of: begun, pages.journal)
       try destination.goOn(with: begun)
       outage?.answered()
       var run = PushRun(

@@ -64,7 +64,9 @@ extension PushOptions {
     ones in it, of the same user, the push goes on; so a token may be renewed while it is used: best by renaming a file.
     --seal gives files the format of age, which 'age -d' reads, and names that end in .age: their bytes are hidden from the
     server, and not their names, sizes and times. What was sealed again has other bytes, so a name that exists there is
-    refused unless the journal knows the file. With other recipients a file is sent again.
+    refused unless the journal knows the file. With other recipients a file is sent again. --seal-names hides names too:
+    files and folders get opaque ones, the same in every run, and sealed indexes beside the files say what they stand for.
+    The key of the names is kept beside the journal; with another journal, --identity FILE reads it from an index there.
     A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or

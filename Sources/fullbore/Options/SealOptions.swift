@@ -3,12 +3,16 @@ import BlobUpload
 import Blobs
 
 /// For whom the files of a push are sealed before they leave.
-struct SealOptions: Sendable, Hashable {
+struct SealOptions: Sendable {
   /// nil: files are sent as they are.
   let sealing: Sealing?
   private let passphraseFile: BytePath?
+  /// Names are sealed too.
+  let hasNames: Bool
+  /// Private keys that open the indexes of sealed names at the destination.
+  let identities: [SealIdentity]
 
-  init() { (sealing, passphraseFile) = (nil, nil) }
+  init() { (sealing, passphraseFile, hasNames, identities) = (nil, nil, false, []) }
 
   init(_ arguments: Arguments) throws(UsageError) {
     var recipients: [SealRecipient] = []
@@ -28,6 +32,14 @@ struct SealOptions: Sendable, Hashable {
       recipients = [try Self.passphrase(in: passphraseFile, option)]
     }
     sealing = recipients.isEmpty ? nil : try Self.sealing(recipients)
+    hasNames = arguments.flag("seal-names")
+    if hasNames, sealing == nil {
+      throw UsageError("--seal-names: for whom? --seal, --seal-recipients-file or --seal-passphrase-file is wanted too")
+    }
+    identities = try IdentityFiles.identities(arguments)
+    if !hasNames, !identities.isEmpty, !arguments.declares("download") {
+      throw UsageError("--identity is for --seal-names, which reads the key of the names with it")
+    }
   }
 
   /// A key that is given twice counts once.
@@ -66,7 +78,7 @@ struct SealOptions: Sendable, Hashable {
   var journaled: JournalSeal? {
     guard let sealing else { return nil }
     let keys = sealing.recipients.filter { !$0.isPassphrase }.map(\.description)
-    return JournalSeal(recipients: keys, passphraseFile: passphraseFile?.description)
+    return JournalSeal(recipients: keys, passphraseFile: passphraseFile?.description, names: hasNames)
   }
 
   /// For whom an earlier push has sealed its files, with the passphrase read again.
@@ -86,6 +98,9 @@ struct SealOptions: Sendable, Hashable {
 
   /// A sealed file's name ends in .age, and the name in a URL with a query, such as a signature, cannot be changed.
   func check(_ destination: Destination) throws(UsageError) {
+    if hasNames, !destination.isFolder {
+      throw UsageError("--seal-names: the destination ends in a name, which would be seen: end it with a slash")
+    }
     guard sealing != nil, !destination.isFolder, destination.endpoint.query != nil,
       !Sealing.isName(destination.endpoint.lastComponent)
     else { return }
@@ -105,6 +120,8 @@ struct SealOptions: Sendable, Hashable {
         "the same for each line of a file; # begins a comment; repeatable"),
       .value(
         "seal-passphrase-file", "FILE", "encrypt with the passphrase in a file; a second and 256M for each file sent"),
+      .flag("seal-names", "hide names of files and folders too; 'fullbore unseal' restores them"),
+      IdentityFiles.declared,
     ].inGroup(.sealing)
 }
 

@@ -37,7 +37,7 @@ struct Place: Sendable {
   /// Options that concern one run, and therefore no place. `overwrite` loses files at the destination, so it must be
   /// given each time.
   private static let ofOneRun: Set = [
-    "also", "overwrite", "dry-run", "name", "journal", "json", "quiet", "verbose",
+    "also", "overwrite", "dry-run", "name", "identity", "journal", "json", "quiet", "verbose",
   ]
 
   /// Every setting that a place may have beside its URL.

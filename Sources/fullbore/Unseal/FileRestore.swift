@@ -41,10 +41,11 @@ struct FileRestore: Sendable {
     return BytePath(sealed.bytes.dropLast(ending.count))
   }
 
-  /// `path`: of the sealed file. `again`: another source of it, for a file that is not sealed: what was read to find that out
-  /// cannot be read again where a server gives no ranges.
+  /// `path`: of the sealed file, as it is or as it was before its name was sealed. `again`: another source of it, for a file
+  /// that is not sealed: what was read to find that out cannot be read again where a server gives no ranges. `modified`: the
+  /// time that it gets; nil: that which the source has.
   func restore(
-    _ path: BytePath, from source: any BlobSource, again: any BlobSource, _ cancel: Cancellation
+    _ path: BytePath, from source: any BlobSource, again: any BlobSource, modified: Int64? = nil, _ cancel: Cancellation
   ) throws(BlobError) -> Outcome {
     var content = try open(source, again: again, cancel)
     let path = content.isSealed ? Self.path(of: path) : path
@@ -62,7 +63,7 @@ struct FileRestore: Sendable {
     let file = try PartialFile(key, of: folder.path.appending(path.name), in: state)
     do {
       try write(&content, to: file, cancel)
-      try file.publish(content.reader.info.modified, as: path.name, in: folder, replacing: overwrites)
+      try file.publish(modified ?? content.reader.info.modified, as: path.name, in: folder, replacing: overwrites)
     } catch {
       file.discardUnknown()
       throw error

@@ -41,11 +41,11 @@ struct UnsealCommand: Command {
   private func unseal(_ report: UnsealReport) async -> UploadError? {
     do throws(UploadError) {
       let (files, only) = try await files(report)
-      let (destination, state) = try await BlockingPool.shared.run {
-        [options] () throws(UploadError) -> (RestoreFolder, RestoreState) in
+      let (destination, state, names) = try await BlockingPool.shared.run {
+        [options] () throws(UploadError) -> (RestoreFolder, RestoreState, RestoredNames) in
         do throws(BlobError) {
           let destination = try RestoreFolder(options.destination)
-          return (destination, try RestoreState(in: destination))
+          return (destination, try RestoreState(in: destination), try RestoredNames())
         } catch {
           throw UploadError(.giveUp, .file, error.message, cause: error)
         }
@@ -53,7 +53,7 @@ struct UnsealCommand: Command {
       let restore = FileRestore(
         destination: destination, state: state, identities: options.identities, overwrites: options.overwrites,
         copiesUnsealed: options.copiesUnsealed, noteRead: report.noteRead)
-      let run = UnsealRun(files, only: only, restore, jobs: options.jobs, report)
+      let run = UnsealRun(files, only: only, restore, names, jobs: options.jobs, report)
       if let error = await run.run() { return error }
       if !report.hasFailed { await BlockingPool.shared.run { state.remove() } }
       return nil

@@ -98,6 +98,8 @@ struct UnsealOptions: Sendable {
     Run the same command again after an interruption: what is restored stays, and an unfinished file goes on where it was.
     For this there is a folder .fullbore-unseal in the destination, until every file is restored. It has unsealed bytes
     in it, and may be deleted.
+    What --seal-names has hidden gets its name and time from the indexes in the folder that was pushed to. A file that no
+    index names keeps its opaque name; it is named, and so is a file that an index names and that is not there.
     Files of a Fullbore server whose names begin with a dot are not listed, and so not found.
     Exit status: 0 all files are restored; 1 not all, each is named; 2 wrong usage; 3 the source cannot be reached or
     refuses us; 130 interrupted.

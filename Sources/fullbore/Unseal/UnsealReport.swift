@@ -37,10 +37,10 @@ final class UnsealReport: Sendable {
   func listed() { state.withLock { $0.isListed = true } }
   func noteRead(_ count: Int) { read.add(Int64(count), ordering: .relaxed) }
 
-  /// `path`: of the sealed file.
-  func ended(_ path: BytePath, _ outcome: FileRestore.Outcome) {
+  /// `path`: of the sealed file. `named`: the path that it had before its name was sealed.
+  func ended(_ path: BytePath, named: BytePath? = nil, _ outcome: FileRestore.Outcome) {
     state.withLock { $0.counts[outcome, default: 0] += 1 }
-    let target = outcome == .copied ? path : FileRestore.path(of: path)
+    let target = outcome == .copied ? path : FileRestore.path(of: named ?? path)
     if options.isJSON {
       var line = JSONLine("done")
       line.add(path: target)

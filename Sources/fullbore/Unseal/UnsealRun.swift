@@ -12,16 +12,26 @@ final class UnsealRun: Sendable {
   /// The only file; nil: all of the folder.
   let only: BytePath?
   let restore: FileRestore
+  let names: RestoredNames
   let jobs: Int
   let report: UnsealReport
   /// The files that are restored now.
   private let active = Mutex<Set<BytePath>>([])
+  /// The paths at which they are restored.
+  private let targets = Monitor<Set<BytePath>>([])
   /// The number of calls that read and write.
   private let working = Monitor(0)
+  /// Whether every folder was listed.
+  private let areListed = Atomic(true)
   private static let longestPath = 4096
+  /// A folder with more files is listed a second time, so that its indexes are read before its files.
+  private static let mostHeld = 10_000
 
-  init(_ files: any SealedFiles, only: BytePath?, _ restore: FileRestore, jobs: Int, _ report: UnsealReport) {
-    (self.files, self.only, self.restore) = (files, only, restore)
+  init(
+    _ files: any SealedFiles, only: BytePath?, _ restore: FileRestore, _ names: RestoredNames, jobs: Int,
+    _ report: UnsealReport
+  ) {
+    (self.files, self.only, self.restore, self.names) = (files, only, restore, names)
     (self.jobs, self.report) = (jobs, report)
   }
 
@@ -54,6 +64,7 @@ final class UnsealRun: Sendable {
       }
       return ended
     }
+    if ended == nil, only == nil, areListed.load(ordering: .relaxed) { return await tellMissing(on: threads) }
     if ended != nil {
       // What was written is synced, so that it is kept. A read of a file system that hangs may never return.
       await BlockingPool.shared.run { [working] in
@@ -65,43 +76,120 @@ final class UnsealRun: Sendable {
 
   private func walk(_ channel: BatchChannel<BytePath>) async throws(UploadError) {
     if let only {
+      if SealedNames.isOpaque(only) { try await readIndexes(try await look(into: "").indexes, in: "") }
       report.found(1)
       _ = await channel.send([only])
       return
     }
     var folders: [BytePath] = [""]
     while let folder = folders.popLast() {
-      var below: [BytePath] = []
       do throws(UploadError) {
-        try await files.list(folder) { (entries: [ListedEntry]) async throws(UploadError) in
-          var batch: [BytePath] = []
-          for entry in entries {
-            guard let path = path(of: entry, in: folder) else { continue }
-            if entry.isFolder { below.append(path) } else { batch.append(path) }
-          }
-          report.found(batch.count)
-          let isTaken = await channel.send(batch)
-          if Task.isCancelled || !isTaken { throw UploadError(.giveUp, .cancelled, "interrupted") }
-        }
+        let found = try await look(into: folder)
+        try await readIndexes(found.indexes, in: folder)
+        folders += found.below.reversed()
+        if found.areAll { try await hand(on: found.files, channel) } else { try await handAll(of: folder, channel) }
       } catch {
         if error.side == .cancelled || error.side == .destination || folder.isEmpty { throw error }
+        areListed.store(false, ordering: .relaxed)
         report.failed(folder, error.message)
       }
-      folders += below.reversed()
     }
   }
 
-  /// nil: no file here can have that name, which is reported.
-  private func path(of entry: ListedEntry, in folder: BytePath) -> BytePath? {
-    let path = folder.isEmpty ? entry.name : folder.appending(entry.name)
-    if !entry.name.isOneName || path.bytes.count > Self.longestPath {
-      report.found(1)
-      report.failed(path, "no file here can have this name, so it is left")
-      return nil
-    }
-    // An earlier run may have left its folder, and a Fullbore server has its own folder in the one that it serves.
-    return path == RestoreState.name || path == ServedPath.storeName ? nil : path
+  /// What a folder has.
+  private struct Found {
+    var below: [BytePath] = []
+    var indexes: [BytePath] = []
+    var files: [BytePath] = []
+    /// Whether `files` has all of them.
+    var areAll = true
   }
+
+  private func look(into folder: BytePath) async throws(UploadError) -> Found {
+    var found = Found()
+    try await files.list(folder) { (entries: [ListedEntry]) async throws(UploadError) in
+      if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
+      for entry in entries {
+        let path = folder.isEmpty ? entry.name : folder.appending(entry.name)
+        if !entry.name.isOneName || path.bytes.count > Self.longestPath {
+          fail(path, "no file here can have this name, so it is left")
+        } else if isOwn(path) {
+          continue
+        } else if entry.isFolder {
+          found.below.append(path)
+        } else if SealedNames.isIndex(entry.name) {
+          found.indexes.append(path)
+        } else if found.files.count < Self.mostHeld {
+          found.files.append(path)
+        } else {
+          found.areAll = false
+        }
+      }
+    }
+    return found
+  }
+
+  /// Lists a folder again that has more files than are held in memory.
+  private func handAll(of folder: BytePath, _ channel: BatchChannel<BytePath>) async throws(UploadError) {
+    try await files.list(folder) { (entries: [ListedEntry]) async throws(UploadError) in
+      let paths = entries.filter { !$0.isFolder && $0.name.isOneName && !SealedNames.isIndex($0.name) }
+        .map { folder.isEmpty ? $0.name : folder.appending($0.name) }
+        .filter { $0.bytes.count <= Self.longestPath && !isOwn($0) }
+      try await hand(on: paths, channel)
+    }
+  }
+
+  private func hand(on paths: [BytePath], _ channel: BatchChannel<BytePath>) async throws(UploadError) {
+    report.found(paths.count)
+    var rest = paths[...]
+    while !rest.isEmpty {
+      let isTaken = await channel.send(Array(rest.prefix(128)))
+      rest = rest.dropFirst(128)
+      if Task.isCancelled || !isTaken { throw UploadError(.giveUp, .cancelled, "interrupted") }
+    }
+  }
+
+  /// One that cannot be read is named: what it says would be missed.
+  private func readIndexes(_ indexes: [BytePath], in folder: BytePath) async throws(UploadError) {
+    for path in indexes {
+      let source = try await files.source(path)
+      do throws(UploadError) {
+        try await readingSource { [names, restore] cancel, _ throws(BlobError) in
+          try names.add(source, in: folder, restore.identities, cancel)
+        }
+      } catch {
+        if error.side == .cancelled { throw error }
+        fail(path, "\(error.message). It tells the names of files, which are restored without them")
+      }
+    }
+  }
+
+  private func fail(_ path: BytePath, _ message: String) {
+    report.found(1)
+    report.failed(path, message)
+  }
+
+  /// Names the files that an index names and that are not there.
+  private func tellMissing(on threads: BlockingPool) async -> UploadError? {
+    var last: BytePath = ""
+    while !Task.isCancelled {
+      let result = await threads.run { [names, last] in
+        Result { () throws(BlobError) in try names.missing(after: last) }
+      }
+      guard case .success(let missing) = result, let end = missing.last else {
+        if case .failure(let error) = result { return UploadError(.giveUp, .file, error.message, cause: error) }
+        return nil
+      }
+      for name in missing {
+        fail(FileRestore.path(of: name.plain), "an index names it, and it is not there as \(name.sealed)")
+      }
+      last = end.sealed
+    }
+    return UploadError(.giveUp, .cancelled, "interrupted")
+  }
+
+  /// An earlier run may have left its folder, and a Fullbore server has its own folder in the one that it serves.
+  private func isOwn(_ path: BytePath) -> Bool { path == RestoreState.name || path == ServedPath.storeName }
 
   /// Returns the error after which no other file would succeed.
   private func restore(_ path: BytePath, on threads: BlockingPool) async -> UploadError? {
@@ -120,11 +208,16 @@ final class UnsealRun: Sendable {
       let result = await threads.runUntilCancelled { cancel in
         self.working.update { $0 += 1 }
         defer { self.working.update { $0 -= 1 } }
-        return Result { () throws(BlobError) in try self.restore.restore(path, from: source, again: again, cancel) }
+        return Result { () throws(BlobError) in try self.restore(path, from: source, again: again, cancel) }
       }
       switch result {
       case nil: return UploadError(.giveUp, .cancelled, "interrupted")
-      case .success(let outcome): report.ended(path, outcome)
+      case .success(let (outcome, name)):
+        if name == nil, SealedNames.isOpaque(path.name) {
+          report.failed(path, "no index there names it: it is restored as \(FileRestore.path(of: path))")
+        } else {
+          report.ended(path, named: name?.plain, outcome)
+        }
       case .failure(let error):
         if error.code == .cancelled { return UploadError(.giveUp, .cancelled, "interrupted") }
         report.failed(path, advised(error))
@@ -144,6 +237,22 @@ final class UnsealRun: Sendable {
     // What cannot be listed is no folder, or fails when it is read.
     try? await files.list(path) { entries in if !entries.isEmpty { isFolder = true } }
     return isFolder
+  }
+
+  /// Restores a file under the name that an index has for it. Blocks.
+  private func restore(
+    _ path: BytePath, from source: any BlobSource, again: any BlobSource, _ cancel: Cancellation
+  ) throws(BlobError) -> (FileRestore.Outcome, RestoredNames.Name?) {
+    let name = SealedNames.isOpaque(path.name) ? try names.name(of: path) : nil
+    // Two files may have one name, as after pushes with and without sealed names. The second one is compared.
+    let restored = FileRestore.path(of: name?.plain ?? path)
+    while targets.wait(atMost: .seconds(1), until: { $0.insert(restored).inserted ? true : nil }) == nil {
+      try cancel.check("restore \(restored)")
+    }
+    defer { targets.update { _ = $0.remove(restored) } }
+    return (
+      try restore.restore(name?.plain ?? path, from: source, again: again, modified: name?.modified, cancel), name
+    )
   }
 
   private func advised(_ error: BlobError) -> String {

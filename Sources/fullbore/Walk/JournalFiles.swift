@@ -6,7 +6,7 @@ import Platform
 struct JournalFiles: Sendable, Hashable {
   private let folder: BytePath
   private let name: BytePath
-  private static let suffixes = ["-wal", "-shm", "-journal", "-sent-", "-seal"].map { Array($0.utf8) }
+  private static let suffixes = ["-wal", "-shm", "-journal", "-sent-", "-seal", "-names-"].map { Array($0.utf8) }
 
   static let reason = "it belongs to the journal of this push, which changes while files are sent"
 

@@ -24,7 +24,7 @@ final class RenamedFiles: Sendable {
     }
     _ = arrived.take(item.identity, for: item.identity)
     guard item.isRenamed, let number = item.numbered?.number else { return }
-    renamed.withLock { $0[item.identity] = Arrival(number: number, path: item.target.path) }
+    renamed.withLock { $0[item.identity] = Arrival(number: number, path: item.target.plainPath) }
   }
 
   /// A file that arrived in an earlier run and is not part of this one.

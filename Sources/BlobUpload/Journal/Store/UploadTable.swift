@@ -10,6 +10,7 @@ final class UploadTable {
   let destinations: DestinationTable
   let sent: SentTable
   let contents: SealedTable
+  let unindexed: UnindexedTable
   /// Entries that were created here and have no notes yet: their rows need not be read.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
   /// Changes of the current transaction to the totals in `finished`, by destination.
@@ -17,7 +18,7 @@ final class UploadTable {
 
   init(_ database: Database, _ owners: OwnerTable, _ destinations: DestinationTable, _ sent: SentTable) {
     (self.database, self.owners, self.destinations, self.sent) = (database, owners, destinations, sent)
-    contents = SealedTable(database: database)
+    (contents, unindexed) = (SealedTable(database: database), UnindexedTable(database: database))
   }
 
   /// Transactions cannot be nested.
@@ -72,6 +73,7 @@ final class UploadTable {
     try removeTraces(id)
     try database.run("DELETE FROM metadata WHERE upload = ?1", with: id)
     try database.run("DELETE FROM numbered WHERE upload = ?1", with: id)
+    try database.run("DELETE FROM unindexed WHERE upload = ?1", with: id)
     try database.run("DELETE FROM upload WHERE id = ?1", with: id)
     try database.run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
   }

@@ -1,0 +1,81 @@
+import BlobCrypto
+import BlobSQLite
+import Blobs
+
+/// A file whose name is sealed, for the journal.
+package struct SealedNameFacts: Sendable, Hashable {
+  /// In nanoseconds since 1970; nil: unknown.
+  var modified: Int64?
+}
+
+// The keys of sealed names. Each is in a file of its own beside the journal, and stays.
+extension Journal {
+  /// The key for the names at a place, `JournalDestination.place`; nil: there is none.
+  package func names(at place: String) throws(JournalError) -> SealedNames? {
+    let file = namesFile(of: place)
+    if !file.exists { return nil }
+    if let names = file.read().flatMap({ SealedNames(key: $0) }) { return names }
+    throw JournalError(
+      "\(file.path), the key of the sealed names at \(place), cannot be used: wanted are 32 bytes that only you can read, as "
+        + "'chmod 600' makes it. Without it all files would be sent again under other names")
+  }
+
+  /// Keeps a key, or a new one, unless there is one. Returns the one that is kept.
+  package func keepNames(_ names: SealedNames?, at place: String) throws(JournalError) -> SealedNames {
+    // In a transaction of the journal, so that two processes do not make two keys.
+    let result: Result<SealedNames, JournalError> = try write { [self] _, _ throws(SQLiteError) in
+      Result { () throws(JournalError) in
+        if let known = try self.names(at: place) { return known }
+        let key = names?.key ?? FileSeal.newBoxKey()
+        try namesFile(of: place).make(key)
+        guard let made = SealedNames(key: key) else { throw JournalError("\(place): its key has another length") }
+        return made
+      }
+    }
+    return try result.get()
+  }
+
+  private nonisolated func namesFile(of place: String) -> SealKeyFile {
+    let digest = Digest.hex(of: Array(place.utf8), .sha256).prefix(16)
+    return SealKeyFile(at: BytePath(path.bytes + Array("-names-\(digest)".utf8)))
+  }
+}
+
+// Files that are in no index of sealed names.
+extension Journal {
+  /// Those of pushes to the same place, for the same recipients and the same user as those of `destination`.
+  func unindexed(at destination: Int64, limit: Int) throws(JournalError) -> [UnindexedFile] {
+    try read { store throws(SQLiteError) in
+      let own = try store.uploads.destinations.destination(destination)
+      var ids: [Int64] = []
+      for id in try store.uploads.destinations.ids(at: own.place) {
+        let other = try store.uploads.destinations.destination(id)
+        if other.seal == own.seal, other.recipient == own.recipient, other.account == own.account { ids.append(id) }
+      }
+      return try store.uploads.unindexed.files(at: ids, limit: limit)
+    }
+  }
+
+  /// A file was found at the destination under its opaque name.
+  func foundTaken(_ file: UnindexedFile, at destination: Int64) throws(JournalError) {
+    try read { store throws(SQLiteError) in try store.uploads.unindexed.keepTaken(file, at: destination) }
+  }
+
+  /// An index at the destination has these.
+  func indexed(_ ids: [Int64]) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      try store.database.transaction { () throws(SQLiteError) in try store.uploads.unindexed.remove(ids) }
+    }
+  }
+
+  /// The destinations that have such files, by their ids.
+  package func unindexedDestinations() throws(JournalError) -> [Int64: JournalDestination] {
+    try read { store throws(SQLiteError) in
+      var found: [Int64: JournalDestination] = [:]
+      for id in try store.uploads.unindexed.destinations() {
+        found[id] = try store.uploads.destinations.destination(id)
+      }
+      return found
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import BlobClient
+import BlobHTTP
+import BlobUpload
+import Blobs
+
+// The key of the names that a push with `--seal-names` gives its files.
+extension SealOptions {
+  /// The sealing of a push to a destination that has responded, with its key of the names. nil: nothing is sealed. The key
+  /// is that of the journal, else that of an index at the destination, else a new one unless `isCheck`.
+  func sealing(
+    at destination: UploadDestination, _ transport: SocketTransport, _ journal: Journal, _ report: any PushReport,
+    isCheck: Bool
+  ) async throws(UploadError) -> Sealing? {
+    guard hasNames, var sealing else { return self.sealing }
+    let place = JournalDestination(
+      endpoint: destination.endpoint.text, protocolName: destination.uploadProtocol.name
+    ).place
+    do throws(JournalError) { sealing.names = try await journal.names(at: place) } catch {
+      throw UploadError(journal: error)
+    }
+    if sealing.names != nil { return sealing }
+    let files = StoredFiles(
+      Uploader(destination, transport: transport), reading: transport, retries: HTTPRangeSource.usualRetries)
+    let all = identities + passphraseIdentities
+    var found: SealedNames?
+    if !all.isEmpty {
+      do throws(UploadError) { found = try await files.namesKey(all) } catch {
+        var error = error
+        error.message = "\(place): the key of the names is to be read from an index there: \(error.message)"
+        throw error
+      }
+    }
+    if found == nil, isCheck {
+      throw UploadError(
+        .giveUp, .file,
+        "\(place): this journal has no key of the names there, so what the files are called there is not known: name the "
+          + "journal of the push with --journal, or give --identity FILE, with which the key is read from an index there"
+      )
+    }
+    let names: SealedNames
+    do throws(JournalError) { names = try await journal.keepNames(found, at: place) } catch {
+      throw UploadError(journal: error)
+    }
+    sealing.names = names
+    report.notice(
+      found != nil
+        ? "\(place): the key of the names is taken from an index there"
+        : "\(place): a new key of the names is made and kept beside the journal. Files that another journal has sent there are "
+          + "sent again under other names, unless --identity FILE is given in the first push, to read the key from their index"
+    )
+    return sealing
+  }
+
+  /// The sealing of an earlier push, with its key of the names.
+  static func sealing(of begun: JournalDestination, _ journal: Journal) async throws(UploadError) -> Sealing? {
+    let kept = try sealing(begun.seal)
+    guard var sealing = kept, begun.seal?.names == true else { return kept }
+    do throws(JournalError) { sealing.names = try await journal.names(at: begun.place) } catch {
+      throw UploadError(journal: error)
+    }
+    if sealing.names != nil { return sealing }
+    throw UploadError(
+      .giveUp, .journal,
+      "\(begun.place): the key of the names, which was beside the journal \(journal.path), is gone: run the push again with "
+        + "--identity FILE, which reads it from an index there")
+  }
+}
