@@ -1,3 +1,4 @@
+import BlobTesting
 import Foundation
 import Testing
 
@@ -49,6 +50,25 @@ extension EndToEnd {
       server.command.kill(SIGTERM)
       #expect(try await server.command.wait() == .exited(0))
       #expect(text(log).contains("/later") && text(log).contains("401") && !text(log + ".1").contains("/later"))
+    }
+
+    /// Those who guess a token may close so.
+    @Test func aClientThatResetsItsConnectionHasAnAddress() async throws {
+      let log = scratch.path("access.log")
+      let token = scratch.path("token")
+      try "s3cret-token\n".write(toFile: token, atomically: false, encoding: .utf8)
+      let server = try await ServeProcess.start(in: scratch, "--log", log, "--token-file", token)
+      let request = Array("GET /x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer guess\r\n\r\n".utf8)
+      for _ in 0..<20 {
+        let socket = try #require(Loopback.connect(port: server.port))
+        #expect(request.withUnsafeBytes { Loopback.write(socket, $0) })
+        Loopback.reset(socket)
+      }
+      let lines = try await until("every request has a line") {
+        let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+        return lines.count == 20 ? lines : nil
+      }
+      #expect(lines.allSatisfy { $0.hasPrefix("127.0.0.1 - - [") }, "\(lines)")
     }
 
     @Test func aProgramIsRunForEachFile() async throws {
