@@ -42,7 +42,13 @@ struct HashListRun: Sendable {
         guard let source = root.source else {
           throw UploadError(.giveUp, .file, "at the source, its files are no single folder")
         }
-        try await write(table, to: HashListBesideFiles(folder: source), beside: root, isWhole: isWhole)
+        do throws(UploadError) {
+          try await write(table, to: HashListBesideFiles(folder: source), beside: root, isWhole: isWhole)
+        } catch {
+          var error = error
+          error.message = advised(error.message, HashListBesideFiles.advice(for: error))
+          throw error
+        }
       }
     }
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
