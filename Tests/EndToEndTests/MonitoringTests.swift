@@ -71,6 +71,25 @@ extension EndToEnd {
       #expect(lines.allSatisfy { $0.hasPrefix("127.0.0.1 - - [") }, "\(lines)")
     }
 
+    /// Nobody listens at the URL.
+    @Test func aURLThatIsNotThereIsToldOnce() async throws {
+      let (closed, port) = Loopback.listen()
+      Loopback.close(closed)
+      let server = try await ServeProcess.start(in: scratch, "--notify", "http://127.0.0.1:\(port)/note")
+      for number in 0..<5 { try scratch.file("gallery/\(number).jpg", 1000) }
+      #expect(try await fullbore("push", scratch.path("gallery") + "/", server.url, in: scratch).0 == .exited(0))
+      try await until("it is said while the server runs") {
+        server.command.errors.contains(/was not told of '.*connection refused.*: trying again/) ? true : nil
+      }
+      server.command.kill(SIGTERM)
+      #expect(try await server.command.wait() == .exited(0))
+      let lines = server.command.errors.split(separator: "\n")
+      let said = lines.filter { $0.contains("told of") || $0.contains("--notify") }
+      #expect(said.count == 2, "\(said)")
+      #expect(said.last?.contains("and 4 further files at the end: ") == true, "\(said)")
+      #expect(said.last?.contains("connection refused") == true, "\(said)")
+    }
+
     @Test func aProgramIsRunForEachFile() async throws {
       let program = scratch.path("program")
       try "#!/bin/sh\nsleep 0.2\necho \"$1\" >> '\(scratch.path("seen"))'\ncase $1 in *bad*) exit 3;; esac\n"
