@@ -286,6 +286,7 @@ extension EndToEnd {
         (["push", "--mhl", "--mhl-at", "both", "--layout", "{name}", card, "http://127.0.0.1:1/"], "--layout"),
         (["check", "--mhl", card, "--download"], "no --download"),
         (["check", "--mhl", card, "a", "b"], "one folder at most"),
+        (["check", "--mhl", card, "http://127.0.0.1:1/a/"], "'http://127.0.0.1:1/a/' is a destination"),
       ] {
         let command = try Command(Tool.fullbore, arguments, in: scratch)
         #expect(try await command.wait() == .exited(2), "\(arguments): \(command.errors)")

@@ -90,6 +90,19 @@ extension EndToEnd {
       #expect(said.last?.contains("connection refused") == true, "\(said)")
     }
 
+    /// The port of the metrics is another one than that of the server.
+    @Test func theOptionOfAPortThatIsTakenIsNamed() async throws {
+      let (taken, port) = Loopback.listen()
+      defer { Loopback.close(taken) }
+      for option in ["--listen", "--metrics"] {
+        let given = option == "--listen" ? [] : ["--listen", "127.0.0.1:0"]
+        let serve = try Command(
+          Tool.fullbore, ["serve", try scratch.folder("in"), option, "127.0.0.1:\(port)"] + given, in: scratch)
+        #expect(try await serve.wait() == .exited(1))
+        #expect(serve.errors.contains("; \(option) ADDRESS:PORT chooses another one"), "\(serve.errors)")
+      }
+    }
+
     @Test func aProgramIsRunForEachFile() async throws {
       let program = scratch.path("program")
       try "#!/bin/sh\nsleep 0.2\necho \"$1\" >> '\(scratch.path("seen"))'\ncase $1 in *bad*) exit 3;; esac\n"

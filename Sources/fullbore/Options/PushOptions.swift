@@ -78,6 +78,8 @@ struct PushOptions: Sendable {
     // An option without its value uses the first source as its value.
     pace = try PaceOptions(arguments)
     guard operands.count >= 2, let last = operands.last else {
+    // The words of a key that was not quoted are operands, about which other errors would say less.
+    seal = try SealOptions(arguments)
       throw UsageError(operands.isEmpty ? "what, and where to?" : "a source and a destination are wanted")
     }
     for source in operands.dropLast() {
@@ -105,7 +107,6 @@ struct PushOptions: Sendable {
     partSize = try Self.partSize(arguments)
     checksum = try Self.checksum(arguments)
     if let checksum { try Self.check(checksum, for: destination) }
-    seal = try SealOptions(arguments)
     verifies = arguments.flag("verify")
     checks = arguments.flag("check")
     if seal.sealing != nil, checks, verifies {

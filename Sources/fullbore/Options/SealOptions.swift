@@ -46,6 +46,9 @@ struct SealOptions: Sendable, Hashable {
   }
 
   private static func passphrase(in file: BytePath, _ option: String) throws(UsageError) -> SealRecipient {
+    if text.hasPrefix("ssh-"), !text.contains(" ") {
+      throw UsageError("\(option): the key has blanks in it: quote it, like --seal \"$(cat id_ed25519.pub)\"")
+    }
     let lines = try SecretFile.text(of: file, for: option).split(
       omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     do { return try .passphrase(String(lines.first ?? "")) } catch {
