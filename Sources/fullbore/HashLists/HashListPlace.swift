@@ -78,7 +78,7 @@ struct HashListBesideFiles: HashListPlace {
   /// The folder of the files.
   let folder: BytePath
 
-  var title: String { "\(folder)/\(HashListChain.folder)/" }
+  var title: String { "\(folder.appending(HashListChain.folder))/" }
   var folderName: BytePath { folder.name }
 
   private func path(_ name: BytePath) -> BytePath { folder.appending(HashListChain.folder).appending(name) }

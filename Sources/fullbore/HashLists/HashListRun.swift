@@ -105,7 +105,7 @@ struct HashListRun: Sendable {
     chain.generations.append(.init(number: number, name: name, c4: source.c4))
     let text = DataSource(chain.text)
     try await place.write(text, text.info, as: HashListChain.name, replaces: !isNew)
-    run.report.notice("\(place.title)\(name): hash list \(number) of \(Quantity.plural(count, "file"))")
+    run.report.notice("\(place.title)\(name): hash list \(number), of \(Quantity.plural(count, "file"))")
   }
 
   /// Copies the lists of a history that the files have brought with them.
