@@ -14,7 +14,11 @@ struct MetricsAddress: Sendable {
   /// nil: the options have no such address.
   init?(_ options: ServerOptions) throws(ServerError) {
     guard let place = options.metrics else { return nil }
-    listener = try Listener(place.address, place.port)
+    do throws(ServerError) { listener = try Listener(place.address, place.port) } catch {
+      var error = error
+      error.isOfMetrics = true
+      throw error
+    }
     guard listener.isLoopback else {
       throw ServerError("metrics need no token, so they can only have an address of this machine, like 127.0.0.1:9100")
     }

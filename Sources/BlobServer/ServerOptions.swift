@@ -163,6 +163,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var isLackOfUploads = false
   /// Another program has the port.
   public var isPortTaken: Bool { systemError == EADDRINUSE }
+  /// The error is of the address for metrics.
+  package var isOfMetrics = false
   /// The upload has all its bytes: it is being published, or was published.
   package var isAfterEnd = false
   /// Whether an upload whose publication failed with this error can never be published.

@@ -15,6 +15,7 @@ final class ExistingFiles: Sendable {
 
   private let tellsDigests = Atomic(false)
   private let wasThere = Atomic(false)
+  let queries = QueryMethod()
 
   /// Whether the server is queried for a file before the file is sent.
   func isAskedFirst(_ length: Int64?, _ target: UploadTarget) -> Bool {

@@ -19,7 +19,6 @@ final class HostState: Sendable {
   let trailers = Trailers()
   let putAnswers = PutAnswers()
   let existing = ExistingFiles()
-  let queries = QueryMethod()
   let names = NameGates()
   let overwritten = OverwrittenNames()
   let folderPlace = FolderPlace()

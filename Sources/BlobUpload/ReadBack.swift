@@ -53,7 +53,7 @@ extension Uploader {
     guard case .digest(let value, let algorithm) = expected, destination.mayTakeQueries, place.query == nil,
       place.isAtServer(of: destination.endpoint), !place.lastComponent.isEmpty
     else { return false }
-    let query = VersionQuery(algorithm, isAnew: true, destination.acquaintance.queries)
+    let query = VersionQuery(algorithm, isAnew: true, destination.acquaintance.existing.queries)
     let question = VersionQuery.Question(name: HTTPURL.encode(place.lastComponent))
     let answer: VersionQuery.Answer?
     do throws(UploadError) {

@@ -68,6 +68,8 @@ struct FailureCount: Sendable {
   private var atLastFailure: (responses: Int, sent: Int64)?
   /// The host was found to answer another request although it does not answer this one.
   var isAnsweredElsewhere = false
+  /// At the last failure, the host had given no response since the failure before.
+  private(set) var isHostSilent = false
   /// Bytes of a body that are lost in the buffers of two sockets and a tunnel between them. More of them were read by a
   /// server.
   private static let mostBuffered: Int64 = 4 << 20
@@ -78,6 +80,7 @@ struct FailureCount: Sendable {
   mutating func isSilence(_ error: UploadError, responses: Int) -> Bool {
     let before = atLastFailure
     atLastFailure = (responses, sent)
+    isHostSilent = before?.responses == responses
     guard let before, (error.cause as? TransportError)?.isUnanswered == true else { return false }
     return responses == before.responses && sent - before.sent <= Self.mostBuffered
   }

@@ -87,10 +87,8 @@ extension UploadQueue {
   /// compared. A source that can be read once has no bytes to compare later.
   func digestForVerifying(_ source: any BlobSource) -> Digest.Algorithm? {
     let destination = uploader.destination
-    if destination.mayTakeQueries, destination.acquaintance.queries.isTaken != false {
-      return Digest.Algorithm("xxh128") ?? .sha256
-    }
-    return source.access == .sequential ? .sha256 : nil
+    let isTold = destination.mayTakeQueries && destination.acquaintance.existing.queries.isTaken != false
+    return isTold || source.access == .sequential ? Digest.Algorithm("xxh128") ?? .sha256 : nil
   }
 
   /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the

@@ -31,9 +31,22 @@ extension Uploader {
     else { throw destination.acquaintance.judge(exhausted: error.after(failures)) }
     retrying?(error, wait)
     do {
-      try await clock.sleep(for: wait)
+      try await sleep(wait, untilAnswered: error.isUnreachable && failures.isHostSilent)
     } catch {
       throw UploadError(.giveUp, .cancelled, "\(what): cancelled")
+    }
+  }
+
+  /// Sleeps for `wait`. `untilAnswered`: ends early, after a second or more, once the destination has responded to any
+  /// request. The outage that was waited for is over then, so the file need not wait for the rest of its own delay.
+  private func sleep(_ wait: Duration, untilAnswered: Bool) async throws {
+    let responses = destination.acquaintance.contact.responses
+    var left = wait
+    while left > .zero {
+      let step = untilAnswered ? min(left, .seconds(1)) : left
+      try await clock.sleep(for: step)
+      left -= step
+      if untilAnswered, destination.acquaintance.contact.responses != responses { return }
     }
   }
 

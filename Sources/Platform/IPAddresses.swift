@@ -1,14 +1,26 @@
 extension Socket {
-  /// The IP address of the peer of a connected socket, without its port; nil: the socket is not connected, or of another
-  /// family.
+  /// The IP address of the peer of an accepted or connected socket, without its port; nil: the socket was never connected, or
+  /// is of another family. On Linux, the address of a peer that has reset the connection is known, too.
   package static func peerAddress(of socket: Int32) -> String? {
     var storage = sockaddr_storage()
-    var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
     return withUnsafeMutablePointer(to: &storage) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        getpeername(socket, address, &size) == 0 ? text(of: address) : nil
+        readPeerAddress(of: socket, address) ? text(of: address) : nil
       }
     }
+  }
+
+  private static func readPeerAddress(of socket: Int32, _ address: UnsafeMutablePointer<sockaddr>) -> Bool {
+    #if os(Linux)
+      // getpeername fails after a reset. SO_PEERNAME tells what accept has told, and takes no more room than the address has.
+      return [MemoryLayout<sockaddr_in6>.size, MemoryLayout<sockaddr_in>.size].contains { room in
+        var size = socklen_t(room)
+        return getsockopt(socket, SOL_SOCKET, SO_PEERNAME, address, &size) == 0
+      }
+    #else
+      var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+      return getpeername(socket, address, &size) == 0
+    #endif
   }
 
   /// The address as text; nil if it is no IP address. An IPv4 client of an IPv6 socket has the text of its IPv4 address.

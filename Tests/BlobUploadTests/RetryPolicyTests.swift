@@ -1,5 +1,6 @@
 import BlobHTTP
 import BlobTesting
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -178,5 +179,48 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     uploader.retry = RetryPolicy()
     #expect(await uploader.failure()?.side == .destination)
     #expect(clock.waits.count <= 1 && script.requests.count <= 2)
+  }
+
+  /// Another file has reached the server that was away: the rest of the delay is left out, once.
+  @Test func aDelayEndsOnceTheServerAnswersAgain() async throws {
+    let clock = AnsweringClock()
+    var uploader = uploader(PlainPut(), Script { _, _ in .status(201) })
+    uploader.clock = clock
+    uploader.retry = RetryPolicy(first: .seconds(30), longest: .seconds(30))
+    let contact = uploader.destination.acquaintance
+    contact.contact.noteReached()
+    let refused = UploadError(TransportError(.connect, "PUT http://media.example/in/a: connection refused"))
+    var failures = FailureCount()
+    for _ in 1...2 { try await uploader.wait(after: refused, &failures, "a") }
+    #expect(clock.waits.first.map { $0 >= .seconds(15) } == true, "\(clock.waits)")
+    // Nothing has answered, so that the second delay is as long as the first one.
+    #expect(clock.waits.dropFirst().reduce(.zero, +) >= .seconds(15), "\(clock.waits)")
+    let before = clock.waits.count
+    clock.answer = { contact.contact.note(.status(204)) }
+    try await uploader.wait(after: refused, &failures, "a")
+    #expect(clock.waits.dropFirst(before) == [.seconds(1)], "\(clock.waits)")
+    // The server answers other requests and refuses these: they wait as long as before.
+    try await uploader.wait(after: refused, &failures, "a")
+    #expect(try #require(clock.waits.last) >= .seconds(15), "\(clock.waits)")
+  }
+}
+
+/// A clock that never waits. During each wait, something happens.
+private final class AnsweringClock: Clock {
+  typealias Instant = LeapingClock.Instant
+  private let base = LeapingClock()
+  private let happening = Mutex<@Sendable () -> Void>({})
+
+  var answer: @Sendable () -> Void {
+    get { happening.withLock { $0 } }
+    set { happening.withLock { $0 = newValue } }
+  }
+  var waits: [Duration] { base.waits }
+  var now: Instant { base.now }
+  var minimumResolution: Duration { .zero }
+
+  func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+    try await base.sleep(until: deadline, tolerance: tolerance)
+    answer()
   }
 }

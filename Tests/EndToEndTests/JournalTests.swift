@@ -169,7 +169,7 @@ extension EndToEnd {
 }
 
 /// A file system that is mounted for one process only, and disappears with it.
-private enum Namespace {
+enum Namespace {
   static let isThere: Bool = {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -1,3 +1,4 @@
+import BlobTesting
 import Foundation
 import Testing
 
@@ -49,6 +50,57 @@ extension EndToEnd {
       server.command.kill(SIGTERM)
       #expect(try await server.command.wait() == .exited(0))
       #expect(text(log).contains("/later") && text(log).contains("401") && !text(log + ".1").contains("/later"))
+    }
+
+    /// Those who guess a token may close so.
+    @Test func aClientThatResetsItsConnectionHasAnAddress() async throws {
+      let log = scratch.path("access.log")
+      let token = scratch.path("token")
+      try "s3cret-token\n".write(toFile: token, atomically: false, encoding: .utf8)
+      let server = try await ServeProcess.start(in: scratch, "--log", log, "--token-file", token)
+      let request = Array("GET /x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer guess\r\n\r\n".utf8)
+      for _ in 0..<20 {
+        let socket = try #require(Loopback.connect(port: server.port))
+        #expect(request.withUnsafeBytes { Loopback.write(socket, $0) })
+        Loopback.reset(socket)
+      }
+      let lines = try await until("every request has a line") {
+        let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+        return lines.count == 20 ? lines : nil
+      }
+      #expect(lines.allSatisfy { $0.hasPrefix("127.0.0.1 - - [") }, "\(lines)")
+    }
+
+    /// Nobody listens at the URL.
+    @Test func aURLThatIsNotThereIsToldOnce() async throws {
+      let (closed, port) = Loopback.listen()
+      Loopback.close(closed)
+      let server = try await ServeProcess.start(in: scratch, "--notify", "http://127.0.0.1:\(port)/note")
+      for number in 0..<5 { try scratch.file("gallery/\(number).jpg", 1000) }
+      #expect(try await fullbore("push", scratch.path("gallery") + "/", server.url, in: scratch).0 == .exited(0))
+      try await until("it is said while the server runs") {
+        server.command.errors.contains(/was not told of '.*connection refused.*: trying again/) ? true : nil
+      }
+      server.command.kill(SIGTERM)
+      #expect(try await server.command.wait() == .exited(0))
+      let lines = server.command.errors.split(separator: "\n")
+      let said = lines.filter { $0.contains("told of") || $0.contains("--notify") }
+      #expect(said.count == 2, "\(said)")
+      #expect(said.last?.contains("and 4 further files at the end: ") == true, "\(said)")
+      #expect(said.last?.contains("connection refused") == true, "\(said)")
+    }
+
+    /// The port of the metrics is another one than that of the server.
+    @Test func theOptionOfAPortThatIsTakenIsNamed() async throws {
+      let (taken, port) = Loopback.listen()
+      defer { Loopback.close(taken) }
+      for option in ["--listen", "--metrics"] {
+        let given = option == "--listen" ? [] : ["--listen", "127.0.0.1:0"]
+        let serve = try Command(
+          Tool.fullbore, ["serve", try scratch.folder("in"), option, "127.0.0.1:\(port)"] + given, in: scratch)
+        #expect(try await serve.wait() == .exited(1))
+        #expect(serve.errors.contains("; \(option) ADDRESS:PORT chooses another one"), "\(serve.errors)")
+      }
     }
 
     @Test func aProgramIsRunForEachFile() async throws {

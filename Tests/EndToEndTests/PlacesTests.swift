@@ -33,6 +33,14 @@ extension EndToEnd {
       return path
     }
 
+    @Test func aPlaceThatSealsIsListedSo() async throws {
+      // A public key, made for this test.
+      let sealing = "seal = \"age1tmjkznfjru0nvfnuhxjkn35eu3q08jjeeapx53rvaaxteu363frq98nr6m\""
+      try writeConfiguration("[places.safe]\nurl = \"http://127.0.0.1:9/safe/\"\n\(sealing)\n")
+      let list = try await run("places")
+      #expect(list.output.contains("safe:  http://127.0.0.1:9/safe/  (seals files)"), "\(list.output)")
+    }
+
     @Test func aPlaceIsAddedUsedListedAndRemoved() async throws {
       let server = try await ServeProcess.start(in: scratch, "--token-file", tokenFile())
       let comment = "# My places.\n\n[places.old] # since 2019\nurl = \"http://127.0.0.1:9/\"\n# the end\n"

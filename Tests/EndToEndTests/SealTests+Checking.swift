@@ -119,6 +119,9 @@ extension EndToEnd.SealTests {
     #expect(sizes.end == .exited(1))
     #expect(sizes.output.contains("only their sizes were compared"), "\(sizes.output)")
     #expect(sizes.output.contains("--download --identity FILE'"), "\(sizes.output)")
+    let given = try await run(
+      "check", "--seal", key.recipient, "-i", key.file, card, server.url, journal: "new.sqlite")
+    #expect(given.output.contains("--download --identity \(key.file)'"), "\(given.output)")
     let download = ["--download", "--seal", key.recipient, "--identity"]
     func check(_ identity: String) async throws -> Command {
       try await run(

@@ -35,6 +35,7 @@ extension EndToEnd.UnsealTests {
       #expect(command.errors.contains("fullbore: \(name): "), "\(command.errors)")
     }
     #expect(command.errors.contains("--copy-unsealed") && command.output.contains("5 failed"))
+    #expect(command.errors.contains(/foreign.jpg.age: .*\. -i FILE names another private key/), "\(command.errors)")
     let (_, copied) = try await unseal(
       server.folder.path, restored, "-i", key.file, "-i", other.file, "--copy-unsealed")
     #expect(copied.output.contains("3 failed"), "\(copied.output)\(copied.errors)")
@@ -61,6 +62,18 @@ extension EndToEnd.UnsealTests {
     _ = try await run(["push", "--seal", key.recipient, try makeTree() + "/", server.url + "in/"])
     let (end, command) = try await unseal("\(server.url)in", restored, "-i", key.file, "--copy-unsealed")
     #expect(end == .exited(1) && command.errors.contains("it is a folder: end it with a slash"), "\(command.errors)")
+  }
+
+  @Test func aServerThatWantsCredentialsIsExplained() async throws {
+    let key = try await makeKey()
+    let token = scratch.path("token")
+    try "s3cret-token\n".write(toFile: token, atomically: false, encoding: .utf8)
+    let server = try await ServeProcess.start(in: scratch, "--token-file", token)
+    let (end, command) = try await unseal(server.url, restored, "-i", key.file)
+    #expect(end != .exited(0) && command.errors.contains("--token-file FILE"), "\(command.errors)")
+    // A file of this machine is known as one.
+    let (_, plain) = try await unseal(try scratch.file("plain.jpg", 5000), restored, "-i", key.file)
+    #expect(plain.errors.contains("--copy-unsealed") && !plain.errors.contains("slash"), "\(plain.errors)")
   }
 
   @Test func anotherContentStaysUnlessItIsToBeReplaced() async throws {
@@ -91,6 +104,7 @@ extension EndToEnd.UnsealTests {
     try FileManager.default.createSymbolicLink(atPath: restored + "/sub", withDestinationPath: outside)
     let (end, first) = try await unseal(server.url, restored, "-i", key.file, "--overwrite")
     #expect(end == .exited(1) && first.errors.contains("symbolic link"), "\(first.output)\(first.errors)")
+    #expect(first.errors.contains("rename it, or unseal into another folder"), "\(first.errors)")
     #expect(Folder(outside).files().isEmpty)
     try FileManager.default.removeItem(atPath: restored + "/sub")
     try scratch.folder("restored/sub")

@@ -35,6 +35,28 @@ extension EndToEnd {
       #expect(line.hasSuffix("stopped: 2 files are still to be sent; run it again to go on"), "\(line)")
     }
 
+    /// A run that ends early may have taken files that it has not begun.
+    @Test func afterAnOutageNothingIsLeft() async throws {
+      try scratch.file("gallery/IMG_1.jpg", 30_000)
+      var server = try await ServeProcess.start(in: scratch)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch, "--retries", "1")
+      try await watch.expectSame(at: server.folder)
+      server.command.kill(SIGKILL)
+      try await server.command.wait()
+      for number in 2...9 { try scratch.file("gallery/IMG_\(number).jpg", 30_000 + number) }
+      try await watch.until("it has tried again for a while") {
+        watch.command.errors.contains("does not answer since") ? true : nil
+      }
+      server = try await server.startAgain(in: scratch)
+      try await watch.expectSame(at: server.folder)
+      // A file that was offered while it was sent rests once more. A later file arrives after that.
+      try scratch.file("gallery/IMG_10.jpg", 30_010)
+      try await watch.expectSame(at: server.folder)
+      #expect(try await watch.stop(SIGINT) == .exited(130))
+      #expect(lastLine(watch).hasSuffix("stopped: nothing is left to send"), "\(lastLine(watch))")
+      #expect(!watch.command.errors.contains("gave up"), "\(watch.command.errors)")
+    }
+
     @Test func aWatchWhoseDestinationIsAwaySaysSo() async throws {
       try scratch.file("gallery/IMG_1.jpg", 30_000)
       let server = try await ServeProcess.start(in: scratch)

@@ -29,6 +29,8 @@ import Testing
     ("header = \"X-Key: hunter2\"", "/c/config.toml:3:10: header: it may be a secret, and none is written here"),
     ("form = [\"key=hunter2\"]", "/c/config.toml:3:8: form: it may be a secret, and none is written here"),
     ("overwrite = true", "/c/config.toml:3:1: 'overwrite' is for one push, and not for a place"),
+    ("mhl = true", "/c/config.toml:3:1: 'mhl' is for one push, and not for a place"),
+    ("seal = \"age1misspelt\"", "/c/config.toml:3:8: seal: no public key of age"),
     ("verify = \"yes\"", "/c/config.toml:3:10: verify: wanted true or false"),
     ("jobs = true", "/c/config.toml:3:8: jobs: wanted text in quotes, or a number"),
     ("jobs = [1, 2]", "/c/config.toml:3:8: jobs: wanted one value, and no array"),
@@ -103,11 +105,18 @@ import Testing
     #expect(given.pace.jobs == 5 && given.pace.bytesPerSecond == 2 << 20)
   }
 
+  @Test func aPlaceThatSealsSaysSo() throws {
+    #expect(try place("seal-recipients-file = \"r\"").seals && !(try place("verify = true").seals))
+  }
+
   /// A file that is away concerns only those who use the place.
   @Test func aMissingFileIsNamedOnlyWhenThePlaceIsUsed() throws {
     let place = try place("form = \"@/none\"")
     let refusal = #expect(throws: UsageError.self) { try options(place) }
     #expect(refusal?.message.contains("/none") == true, "\(refusal?.message ?? "")")
+    let missing = try self.place("token-file = \"/none\"")
+    let located = #expect(throws: UsageError.self) { try options(missing) }
+    #expect(located?.message.hasPrefix("/c/config.toml:3:14: token-file: ") == true, "\(located?.message ?? "")")
   }
 
   @Test func credentialsAreTakenTogether() throws {

@@ -214,6 +214,12 @@ import Testing
     #expect(try options("--checksum", "sha512", "a", "put+http://host/").checksum == .sha512)
   }
 
+  /// The shell has made operands of the other words of the key, of which the last one would be taken for the destination.
+  @Test func aKeyThatIsNotQuotedIsExplained() {
+    let message = refusal("a", "http://host/", "--seal", "ssh-ed25519", "AAAAC3NzaC1lZDI1NTE5", "root@vm")
+    #expect(message?.hasPrefix("--seal: the key has blanks in it: quote it, like --seal \"$(cat ") == true)
+  }
+
   @Test func namesAreCheckedBeforeAnythingIsSent() {
     #expect(refusal("a", "b", "http://host/x")?.contains("end it with a slash") == true)
     #expect(refusal("--name", "x", "a", "b", "http://host/")?.contains("single source") == true)

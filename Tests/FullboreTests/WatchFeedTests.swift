@@ -8,23 +8,24 @@ import Testing
 @Suite struct WatchFeedTests {
   private let scratch = Scratch()
 
-  private func feed(_ links: WatchedLinks) throws -> WatchFeed {
+  private let counters = PushCounters()
+
+  private func feed(_ links: WatchedLinks = WatchedLinks()) throws -> WatchFeed {
     scratch.folder("gallery")
     let arguments: [BytePath] = ["--quiet", "--settle", "50ms", scratch.path.appending("gallery/"), "http://host/"]
     let options = try WatchOptions(Arguments(arguments, WatchCommand.declaration))
-    let counters = PushCounters()
     return try WatchFeed(
       options, pushReport(options.push.output, counters), counters, links: links, walkInterval: .seconds(1))
   }
 
-  /// The names that the feed returns until it has returned all of `names`; others too, if they come before these. Each
-  /// counts as sent at once.
-  private func next(_ names: Set<String>, from feed: WatchFeed) async -> Set<String> {
+  /// The names that the feed returns until it has returned all of `names`; others too, if they come before these. `areSent`:
+  /// none is in progress any more.
+  private func next(_ names: Set<String>, from feed: WatchFeed, areSent: Bool = true) async -> Set<String> {
     let reading = Task {
       var found: Set<String> = []
       while !names.isSubset(of: found), let items = await feed.next() {
         found.formUnion(items.map { $0.path.name.description })
-        feed.inbox.endAll()
+        if areSent { _ = feed.inbox.endAll() }
         _ = feed.inbox.takeSeeksDeleted()
       }
       return found
@@ -49,6 +50,19 @@ import Testing
     #expect(await next(names, from: feed) == names)
     for name in names { scratch.file(BytePath("outside/\(name)"), [1, 2, 3, 4]) }
     #expect(await next(names, from: feed) == names)
+  }
+
+  /// A run may end before it has begun all files that the feed has returned.
+  @Test func filesOfARunThatHasEndedAreFoundAgain() async throws {
+    let names: Set = ["1.jpg", "2.jpg"]
+    let feed = try feed()
+    for name in names { scratch.file(BytePath("gallery/\(name)"), [1, 2, 3]) }
+    #expect(await next(names, from: feed, areSent: false) == names)
+    #expect(counters.files.open == 2 && counters.files.foundBytes == 6)
+    await feed.restart()
+    #expect(counters.files.open == 0 && counters.files.foundBytes == 0)
+    #expect(await next(names, from: feed, areSent: false) == names)
+    #expect(counters.files.open == 2)
   }
 
   @Test func aLinkWithTheNameOfAFileInTheMakingIsLeftOut() async throws {

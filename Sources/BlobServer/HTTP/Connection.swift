@@ -267,7 +267,7 @@ final class Connection: @unchecked Sendable {
   /// Whether the client has acknowledged all sent bytes, so that a short message can be sent as a whole.
   var isQuiet: Bool { writer.isEmpty && Socket.isQuiet(stream.socket.number) }
 
-  /// The client's IP address; nil: the system does not tell, because the connection has ended.
+  /// The client's IP address; nil: the system does not tell it.
   var peerAddress: String? { Socket.peerAddress(of: stream.socket.number) }
 
   /// Whether the client has closed the connection. A client that has closed and one that has only shut down its sending

@@ -26,7 +26,7 @@ package struct ContentCheck: Sendable {
     _ uploader: Uploader, _ journal: Journal, downloads: Bool, isAnew: Bool, identities: [SealIdentity] = []
   ) {
     (self.uploader, self.journal, self.downloads, self.identities) = (uploader, journal, downloads, identities)
-    let method = uploader.destination.acquaintance.queries
+    let method = uploader.destination.acquaintance.existing.queries
     query = VersionQuery(downloads ? nil : .sha256, isAnew: isAnew, method)
     presence = VersionQuery(nil, isAnew: false, method)
   }

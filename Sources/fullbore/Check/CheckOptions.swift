@@ -10,6 +10,8 @@ struct CheckOptions: Sendable {
   let isAnew: Bool
   /// The identities open sealed files that are read back.
   let identities: [SealIdentity]
+  /// The files of the identities as a shell takes them.
+  private let givenIdentities: [String]
   /// The destination as it was given, for messages.
   let place: String
   /// The command that sends what is missing.
@@ -23,6 +25,7 @@ struct CheckOptions: Sendable {
     isAnew = arguments.flag("again")
     if push.readsStandardInput { throw UsageError("standard input can be read only once, and is not compared") }
     identities = push.seal.identities + push.seal.passphraseIdentities
+    givenIdentities = arguments.all("identity").map(Self.quoted)
     if push.seal.sealing == nil, arguments.isGiven("identity") {
       throw UsageError("--identity is for sealed files: give the --seal options of the push too")
     }
@@ -59,8 +62,11 @@ struct CheckOptions: Sendable {
   private static let plain = Set(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:@%,".utf8)
 
-  /// The option that reads files back, for advice.
-  var reading: String { push.seal.sealing != nil && identities.isEmpty ? "--download --identity FILE" : "--download" }
+  /// The options that read files back, for advice.
+  var reading: String {
+    let files = givenIdentities.isEmpty && identities.isEmpty && push.seal.sealing != nil ? ["FILE"] : givenIdentities
+    return (["--download"] + files.map { "--identity \($0)" }).joined(separator: " ")
+  }
 
   /// The card, or what else the sources are, for messages: `format this card`.
   var formatting: String { isCard ? "format this card" : "delete these files" }

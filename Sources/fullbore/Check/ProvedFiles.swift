@@ -56,7 +56,8 @@ final class ProvedFiles: Sendable {
     let members = (names.isEmpty ? [path.name] : names).filter { name in
       name.withCString { fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) } == 0 || errno != ENOENT
     }
-    for name in members {
+    // First the file itself: if it was not proved, that was reported, whatever the others are.
+    for name in [path.name] + members.filter({ $0 != path.name }) {
       switch look(at: name, in: path.folder, descriptor) {
       case nil: continue
       case .unproved? where name == path.name: return .unproved

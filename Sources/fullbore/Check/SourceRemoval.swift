@@ -40,7 +40,7 @@ struct SourceRemoval: Sendable {
     let stay = kept.load(ordering: .relaxed)
     report.notice(
       "\(Quantity.plural(removed, "file")) removed here, proved at the destination"
-        + (stay > 0 ? "; \(Quantity.grouped(stay)) stay" : ""))
+        + (stay > 0 ? "; \(Quantity.grouped(stay)) \(stay == 1 ? "stays" : "stay")" : ""))
     return stay == 0
   }
 
@@ -78,7 +78,8 @@ struct SourceRemoval: Sendable {
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
     if left > 0 {
       kept.add(left, ordering: .relaxed)
-      report.notice("\(Quantity.plural(left, "proved file")) stay here, since they were not found again: run it again")
+      let stay = left == 1 ? "stays" : "stay"
+      report.notice("\(Quantity.plural(left, "proved file")) \(stay) here, not found again: run it again")
     }
     return removed
   }
@@ -90,7 +91,8 @@ extension CheckedFile {
     case .same(.digest):
       "the checksum that the destination tells may be what it was told with the file; --verify reads it back"
     case .same where item.isSealed:
-      "its size is the same at the destination, and nothing tells there whether its sealed bytes are"
+      "its size is the same at the destination, and nothing tells there whether its sealed bytes are: "
+        + "'fullbore check' with --seal and --download --identity FILE compares them, and deletes nothing"
     case .same: "its size is the same at the destination, which proves nothing; --verify reads it back"
     case .missing: "it is not at the destination"
     case .sealed(let path): "it is not at the destination, where \(path) is"

@@ -122,8 +122,8 @@ struct PlacesCommand: Command {
     let width = places.all.map { $0.name.count }.max() ?? 0
     for place in places.all {
       let padding = String(repeating: " ", count: width - place.name.count)
-      Console.output.write(
-        "\(place.name):\(padding)  \(shown(place.url))\(place.credentials.map { "  (\($0))" } ?? "")\n")
+      let facts = [place.credentials, place.seals ? "seals files" : nil].compactMap { $0 }.joined(separator: "; ")
+      Console.output.write("\(place.name):\(padding)  \(shown(place.url))\(facts.isEmpty ? "" : "  (\(facts))")\n")
     }
   }
 }

@@ -201,7 +201,8 @@ struct ServeCommand: Command {
       return .ok
     } catch {
       await BlockingPool.shared.run { report.finish(within: .seconds(2)) }
-      let advice = error.isPortTaken ? "; --listen ADDRESS:PORT chooses another one, and port 0 picks a free one" : ""
+      let option = error.isOfMetrics ? "--metrics" : "--listen"
+      let advice = error.isPortTaken ? "; \(option) ADDRESS:PORT chooses another one, and port 0 picks a free one" : ""
       Console.error.write("fullbore serve: \(shown(error.message))\(advice)\n")
       return .failed
     }

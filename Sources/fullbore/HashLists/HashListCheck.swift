@@ -19,11 +19,25 @@ struct HashListCheck: Sendable {
       throw UsageError("--mhl compares files of this machine with their hash list: no --\(other.name)")
     }
     if arguments.operands.count > 1 { throw UsageError("--mhl FILE [FOLDER]: one folder at most") }
+    if let operand = arguments.operands.first, let destination = try Self.destination(operand) {
+      throw UsageError(
+        "--mhl compares files of this machine with their hash list, and '\(destination)' is a destination: leave out --mhl to "
+          + "compare files with it")
+    }
     let given = arguments.value("mhl") ?? ""
     if given.isEmpty { throw UsageError("--mhl: which hash list?") }
     file = given.absolute()
     folder = arguments.operands.first?.absolute()
     output = try OutputOptions(arguments)
+  }
+
+  /// The operand, if it is a URL or names a place; nil: it is a folder of this machine.
+  private static func destination(_ operand: BytePath) throws(UsageError) -> String? {
+    var status = stat()
+    if operand.absolute().status(&status) == 0 { return nil }
+    let isURL = operand.bytes.firstRange(of: Array("://".utf8)) != nil && !operand.hasScheme("file")
+    if !isURL, try Places.destination(operand) == nil { return nil }
+    return shown(operand.withoutSecrets)
   }
 
   func run() async -> ExitStatus {

@@ -78,7 +78,7 @@ struct HashListBesideFiles: HashListPlace {
   /// The folder of the files.
   let folder: BytePath
 
-  var title: String { "\(folder)/\(HashListChain.folder)/" }
+  var title: String { "\(folder.appending(HashListChain.folder))/" }
   var folderName: BytePath { folder.name }
 
   private func path(_ name: BytePath) -> BytePath { folder.appending(HashListChain.folder).appending(name) }
@@ -92,7 +92,8 @@ struct HashListBesideFiles: HashListPlace {
   ) async throws(UploadError) {
     try await readingSource { cancel, noteRead throws(BlobError) in
       let (path, part) = (path(name), path(BytePath(name.bytes + ".tmp".utf8)))
-      _ = path.folder.withCString { mkdir($0, 0o777) }
+      let isMade = path.folder.withCString { mkdir($0, 0o777) } == 0
+      if !isMade, errno != EEXIST { throw Self.failed("make the folder", path.folder) }
       let descriptor = part.withCString { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) }
       if descriptor < 0 { throw Self.failed("create", part) }
       defer { close(descriptor) }
@@ -114,6 +115,14 @@ struct HashListBesideFiles: HashListPlace {
       let isRenamed = part.withCString { part in path.withCString { rename(part, $0) == 0 } }
       if !isRenamed { throw Self.failed("rename", part) }
     }
+  }
+
+  /// Advice for an error of `write`; nil: there is none.
+  static func advice(for error: UploadError) -> String? {
+    guard let number = (error.cause as? BlobError)?.errno, [EROFS, EACCES, EPERM, ENOSPC].contains(number) else {
+      return nil
+    }
+    return "--mhl-at destination writes the hash lists at the destination only"
   }
 
   private static func failed(_ operation: String, _ path: BytePath) -> BlobError {

@@ -114,9 +114,10 @@ final class HashListReport: Sendable {
     let counts = [
       (totals.missing, "missing"), (totals.different, "different"), (totals.unreadable, "not readable"),
       (totals.notComparable, "not comparable"), (totals.extra, "in no hash list"),
-      (broken.load(ordering: .relaxed), "lists changed or missing"),
     ]
-    let parts = counts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
+    var parts = counts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
+    let lists = broken.load(ordering: .relaxed)
+    if lists > 0 { parts.append("\(Quantity.plural(lists, "list")) changed or missing") }
     return "Not all is as the hash lists say: of \(files), \(parts.joined(separator: ", "))."
   }
 

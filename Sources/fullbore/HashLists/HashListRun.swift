@@ -42,7 +42,13 @@ struct HashListRun: Sendable {
         guard let source = root.source else {
           throw UploadError(.giveUp, .file, "at the source, its files are no single folder")
         }
-        try await write(table, to: HashListBesideFiles(folder: source), beside: root, isWhole: isWhole)
+        do throws(UploadError) {
+          try await write(table, to: HashListBesideFiles(folder: source), beside: root, isWhole: isWhole)
+        } catch {
+          var error = error
+          error.message = advised(error.message, HashListBesideFiles.advice(for: error))
+          throw error
+        }
       }
     }
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
@@ -99,7 +105,7 @@ struct HashListRun: Sendable {
     chain.generations.append(.init(number: number, name: name, c4: source.c4))
     let text = DataSource(chain.text)
     try await place.write(text, text.info, as: HashListChain.name, replaces: !isNew)
-    run.report.notice("\(place.title)\(name): hash list \(number) of \(Quantity.plural(count, "file"))")
+    run.report.notice("\(place.title)\(name): hash list \(number), of \(Quantity.plural(count, "file"))")
   }
 
   /// Copies the lists of a history that the files have brought with them.

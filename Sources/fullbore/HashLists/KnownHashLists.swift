@@ -42,7 +42,12 @@ final class KnownHashLists: Sendable {
       return
     }
     let found = try await add(place, in: "", report)
-    if !found { throw UploadError(.giveUp, .file, "\(history): there is no \(HashListChain.name), so no hash lists") }
+    if !found {
+      throw UploadError(
+        .giveUp, .file,
+        "\(history): there is no \(HashListChain.name), which names the lists of a history: give --mhl the file of "
+          + "one list")
+    }
     let below = try await histories(in: self.folder)
     for relative in below {
       report.notice("\(relative) has hash lists of its own, which are followed")

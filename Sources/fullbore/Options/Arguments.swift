@@ -7,6 +7,17 @@ struct UsageError: Error, Sendable, CustomStringConvertible {
   var description: String { message }
 }
 
+extension UsageError {
+  /// The error with the position of the option that it begins with; nil: it begins with none of them. `positions`:
+  /// `FILE:LINE:COLUMN` of options, by their names.
+  func located(_ positions: [String: String]) -> UsageError? {
+    if positions.values.contains(where: message.hasPrefix) { return self }
+    let name = message.dropFirst(2).prefix { $0.isLetter || $0.isNumber || $0 == "-" }
+    guard message.hasPrefix("--"), let position = positions[String(name)] else { return nil }
+    return UsageError("\(position): \(message.dropFirst(2))")
+  }
+}
+
 /// Arguments, divided into options and operands, as bytes.
 ///
 /// `--name value`, `--name=value`, `-n`, `-j 4`, `-j4`, `-nv`; `--` ends the options; `-` alone is an operand.
@@ -149,6 +160,11 @@ struct Arguments: Sendable {
 
   /// The option in a message: `--jobs`, or `FILE:LINE:COLUMN: jobs`.
   private func title(_ name: String) -> String { positions[name].map { "\($0): \(name)" } ?? "--\(name)" }
+
+  /// Runs `body`. An error that begins with an option whose value comes from a place has the position of that value.
+  func locating<Value>(_ body: () throws(UsageError) -> Value) throws(UsageError) -> Value {
+    do throws(UsageError) { return try body() } catch { throw error.located(positions) ?? error }
+  }
 
   /// Whether the command has an option of this name.
   func declares(_ name: String) -> Bool { declaration.options.contains { $0.name == name } }

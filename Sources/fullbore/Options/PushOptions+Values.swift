@@ -37,6 +37,7 @@ extension PushOptions {
     _ = try editQuality(arguments)
     _ = try GlobFilter(arguments, [])
     _ = try FormOptions(arguments)
+    try SealOptions.checkKeys(arguments)
     let layout = try gallery(arguments).0
     _ = try NameConflict(arguments, counts: layout?.has(.counter) == true)
     _ = try WatchOptions.settle(arguments)

@@ -58,11 +58,12 @@ struct PushOptions: Sendable {
 
   init(_ arguments: Arguments) throws(UsageError) {
     let arguments = try arguments.withPlace()
-    self = try PushOptions(to: arguments)
+    self = try arguments.locating { () throws(UsageError) in try PushOptions(to: arguments) }
     if !arguments.declares("also") { return }
     also = try arguments.all("also").map { given throws(UsageError) in
       do throws(UsageError) {
-        return try PushOptions(to: arguments.further(given), beside: arguments)
+        let further = try arguments.further(given)
+        return try further.locating { () throws(UsageError) in try PushOptions(to: further, beside: arguments) }
       } catch {
         throw UsageError("--also \(shown(given.withoutSecrets)): \(error.message)")
       }
@@ -77,6 +78,8 @@ struct PushOptions: Sendable {
     let operands = arguments.operands
     // An option without its value uses the first source as its value.
     pace = try PaceOptions(arguments)
+    // The words of a key that was not quoted are operands, about which other errors would say less.
+    seal = try SealOptions(arguments)
     guard operands.count >= 2, let last = operands.last else {
       throw UsageError(operands.isEmpty ? "what, and where to?" : "a source and a destination are wanted")
     }
@@ -105,7 +108,6 @@ struct PushOptions: Sendable {
     partSize = try Self.partSize(arguments)
     checksum = try Self.checksum(arguments)
     if let checksum { try Self.check(checksum, for: destination) }
-    seal = try SealOptions(arguments)
     verifies = arguments.flag("verify")
     checks = arguments.flag("check")
     if seal.sealing != nil, checks, verifies {

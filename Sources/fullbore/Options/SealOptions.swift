@@ -42,6 +42,11 @@ struct SealOptions: Sendable {
     }
   }
 
+  /// Checks the public keys that are given, and reads no file.
+  static func checkKeys(_ arguments: Arguments) throws(UsageError) {
+    for text in arguments.all("seal") { _ = try recipient(text.description, "--seal") }
+  }
+
   /// A key that is given twice counts once.
   private static func sealing(_ recipients: [SealRecipient]) throws(UsageError) -> Sealing {
     var seen: Set<SealRecipient> = []
@@ -53,6 +58,9 @@ struct SealOptions: Sendable {
   }
 
   private static func recipient(_ text: String, _ option: String) throws(UsageError) -> SealRecipient {
+    if text.hasPrefix("ssh-"), !text.contains(" ") {
+      throw UsageError("\(option): the key has blanks in it: quote it, like --seal \"$(cat id_ed25519.pub)\"")
+    }
     // The text may be a private key by mistake, so the message does not repeat it.
     do { return try SealRecipient(text) } catch { throw UsageError("\(option): \(error.message)") }
   }

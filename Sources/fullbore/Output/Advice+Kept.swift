@@ -1,11 +1,19 @@
 import BlobHTTP
 import BlobUpload
+import Blobs
 
 /// Advice for a failure of which only the message is stored; nil if there is none. `goesOn` means that the next push
 /// resumes the upload.
 func remedy(for message: String, goesOn: Bool = true) -> String? {
   readOnlyHint(for: message) ?? folderHint(for: message) ?? NameClash.hint(for: message)
     ?? statusCode(in: message).flatMap { UploadError.advice($0, to: message, goesOn: goesOn) }
+}
+
+extension BlobError {
+  /// Advice for a command that reads a source at a server; nil: there is none.
+  var readingAdvice: String? {
+    UploadError(.giveUp, .source, message, status: statusCode(in: message), cause: cause).readingAdvice
+  }
 }
 
 /// If the server says that it accepts no uploads, no other path or protocol helps.

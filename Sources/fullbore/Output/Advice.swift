@@ -64,6 +64,16 @@ extension UploadError {
     return (cause as? TransportError).flatMap { Self.advice($0, goesOn) }
   }
 
+  /// Advice for a command that reads what is there, and sends nothing; nil: there is none.
+  var readingAdvice: String? {
+    let again = "Run the same command again later: what is restored stays"
+    return switch status {
+    case 403: "Are these the right credentials, and may they read there?"
+    case 423, 425, 429, 500, 502, 503, 504: again
+    default: (cause as? TransportError)?.code == .broken ? again : advice(true)
+    }
+  }
+
   private static func nextPush(_ goesOn: Bool) -> String {
     goesOn ? "what is there is not sent again" : "it is sent from its first byte then"
   }

@@ -242,7 +242,7 @@ extension PushCounters {
 
 extension UploadError {
   /// The server did not respond, or a proxy responded in its place.
-  fileprivate var isOfOutage: Bool {
+  var isOfOutage: Bool {
     if let status { return [502, 503, 504].contains(status) }
     guard let code = (cause as? TransportError)?.code else { return false }
     return [.resolve, .connect, .broken, .timeout].contains(code)

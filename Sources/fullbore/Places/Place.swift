@@ -98,6 +98,9 @@ struct Place: Sendable {
   /// Whether it has credentials. The name of an account is none.
   var hasCredentials: Bool { Self.credentials.contains { $0 != "account" && values[$0] != nil } }
 
+  /// Whether what is sent to it is sealed.
+  var seals: Bool { SealOptions.declared.contains { values[$0.name] != nil } }
+
   /// The place's credentials in words, without the secret; nil: the place has none.
   var credentials: String? {
     let words = Self.settings.filter { Self.credentials.contains($0.name) }.compactMap { option -> String? in

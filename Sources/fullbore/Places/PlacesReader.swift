@@ -61,17 +61,9 @@ struct PlacesReader {
     }
     try check(place, table)
     do throws(UsageError) { try PushOptions.checkValues(of: place) } catch {
-      throw located(error, place, table)
+      throw error.located(place.positions) ?? refusal(table.position, error.message)
     }
     return place
-  }
-
-  /// The error with the position of the option that it begins with.
-  private func located(_ error: UsageError, _ place: Place, _ table: TOMLDocument.Table) -> UsageError {
-    if place.positions.values.contains(where: error.message.hasPrefix) { return error }
-    let named = place.positions.filter { error.message.hasPrefix("--\($0.key)") }.max { $0.key.count < $1.key.count }
-    guard let named else { return refusal(table.position, error.message) }
-    return UsageError("\(named.value): \(error.message.dropFirst(2))")
   }
 
   private func checkedURL(_ entry: TOMLDocument.Entry) throws(UsageError) -> String {
@@ -167,7 +159,7 @@ struct PlacesReader {
         "'\(key)': no secret is written here: token-file = \"FILE\" names a file with it, and "
           + "token-command or password-command = \"COMMAND\" a command that prints it")
     }
-    if WatchOptions.declared.contains(where: { $0.name == entry.key }) {
+    if (WatchOptions.declared + PushCommand.declaration.options).contains(where: { $0.name == entry.key }) {
       return refusal(entry.keyPosition, "'\(key)' is for one push, and not for a place: give --\(key) to the command")
     }
     let hint =

@@ -32,13 +32,16 @@ final class FileQueue<File: HandedFile>: Sendable {
   private let name: String
   private let most: Int
   private let notice: @Sendable (String) -> Void
+  private let problem: @Sendable () -> String?
   private let handle: Handler
 
-  /// `name`: what files are handed to, for messages.
+  /// - `name`: what files are handed to, for messages.
+  /// - `problem`: why files wait, for messages; nil: that is not known.
   init(
-    _ name: String, atMost most: Int = 1000, notice: @escaping @Sendable (String) -> Void, handle: @escaping Handler
+    _ name: String, atMost most: Int = 1000, notice: @escaping @Sendable (String) -> Void,
+    problem: @escaping @Sendable () -> String? = { nil }, handle: @escaping Handler
   ) {
-    (self.name, self.most, self.notice, self.handle) = (name, most, notice, handle)
+    (self.name, self.most, self.notice, self.problem, self.handle) = (name, most, notice, problem, handle)
   }
 
   /// Does not wait.
@@ -81,7 +84,7 @@ final class FileQueue<File: HandedFile>: Sendable {
     }
   }
 
-  /// Waits until all files were handed over, `limit` at most, and tells the operator what is left.
+  /// Waits until all files were handed over, `limit` at most, and tells the operator how many are left.
   func finish(within limit: Duration) async {
     let deadline = ContinuousClock.now + limit
     while state.withLock({ !$0.entries.isEmpty }), ContinuousClock.now < deadline {
@@ -92,7 +95,11 @@ final class FileQueue<File: HandedFile>: Sendable {
       state.task?.cancel()
       return (state.entries, state.dropped)
     }
-    for entry in left { notice("\(name) was not done with '\(entry.file.title)' at the end") }
+    if let first = left.first {
+      let reason = problem().map { ": \($0)" } ?? ""
+      let more = left.count > 1 ? " and \(Quantity.plural(left.count - 1, "further file"))" : ""
+      notice("\(name) was not done with '\(first.file.title)'\(more) at the end\(reason)")
+    }
     tellDropped(dropped)
   }
 }

@@ -6,6 +6,7 @@ final class ServeObservers: Sendable {
   private let report: ServeReport
   private let log: AccessLog?
   private let queues: [FileQueue<ReceivedFile>]
+  private let notifier: UploadNotifier?
 
   /// How long the server waits at its end for what it has begun.
   private static let patience = Duration.seconds(10)
@@ -27,13 +28,13 @@ final class ServeObservers: Sendable {
       queues.append(command.queue(output: report.programOutput, notice: notice) { folder.appending($0.path) })
     }
     if let url = options.url {
-      let notifier = UploadNotifier(url)
-      let place = "\(url.scheme)://\(url.host):\(url.port)"
+      let notifier = UploadNotifier(url, notice: notice)
+      self.notifier = notifier
       queues.append(
-        FileQueue("--notify", notice: notice) { entry in
-          guard let problem = await notifier.send(entry), !Task.isCancelled else { return }
-          report.notice("\(place) was not told of '\(entry.file.path)': \(problem)")
-        })
+        FileQueue("--notify", notice: notice, problem: { notifier.problem }) { entry in _ = await notifier.send(entry) }
+      )
+    } else {
+      notifier = nil
     }
     self.queues = queues
   }
@@ -53,6 +54,7 @@ final class ServeObservers: Sendable {
     await withTaskGroup(of: Void.self) { group in
       for queue in queues { group.addTask { await queue.finish(within: Self.patience) } }
     }
+    notifier?.finish()
     guard let log else { return }
     await BlockingPool.shared.run { log.finish(within: .seconds(2)) }
   }

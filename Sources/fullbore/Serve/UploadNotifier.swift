@@ -2,6 +2,7 @@ import BlobClient
 import BlobHTTP
 import BlobServer
 import Blobs
+import Synchronization
 
 /// Posts a JSON object to a URL for each received file.
 struct UploadNotifier: Sendable {
@@ -9,11 +10,17 @@ struct UploadNotifier: Sendable {
   private let transport: SocketTransport
   /// The pauses between the attempts for one file.
   private let pauses: [Duration]
+  private let outage: NotifierOutage
 
   static let pauses: [Duration] = [1, 2, 4, 8, 15, 30, 60, 60, 60].map { .seconds($0) }
 
-  init(_ url: HTTPURL, pauses: [Duration] = Self.pauses, timeout: Duration = .seconds(15)) {
+  /// `notice`: gets lines for the operator, once an outage begins and once it is over.
+  init(
+    _ url: HTTPURL, pauses: [Duration] = Self.pauses, timeout: Duration = .seconds(15),
+    notice: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
     (self.url, self.pauses) = (url, pauses)
+    outage = NotifierOutage("\(url.scheme)://\(url.host):\(url.port)", notice)
     transport = SocketTransport(
       SocketTransport.Options(connections: 1, noProgress: timeout, finishing: timeout, connect: timeout))
   }
@@ -25,11 +32,27 @@ struct UploadNotifier: Sendable {
     let body = BlobSlice(DataSource(line.text))
     var pauses = pauses[...]
     while true {
-      guard let problem = await attempt(body) else { return nil }
-      guard problem.mayPass, let pause = pauses.popFirst(), !Task.isCancelled else { return problem.text }
+      guard let problem = await attempt(body) else {
+        outage.end()
+        return nil
+      }
+      // The end of this process has cancelled the attempt, which says nothing of the URL.
+      if Task.isCancelled { return problem.text }
+      let pause = problem.mayPass ? pauses.popFirst() : nil
+      outage.note(problem.text, of: entry.file, isTriedAgain: problem.mayPass)
+      guard let pause else {
+        outage.noteGivenUp()
+        return problem.text
+      }
       try? await Task.sleep(for: pause)
     }
   }
+
+  /// Why the last attempt failed; nil: it has succeeded.
+  var problem: String? { outage.problem }
+
+  /// Call after the last file: reports how many were given up in an outage that is not over.
+  func finish() { outage.finish() }
 
   private func attempt(_ body: BlobSlice) async -> (text: String, mayPass: Bool)? {
     do throws(TransportError) {
@@ -45,6 +68,53 @@ struct UploadNotifier: Sendable {
       return (error.message, error.code != .badRequest && error.code != .cancelled)
     }
   }
+}
+
+/// The time in which a URL takes no notification. It is reported at its begin and at its end, and not for each file.
+private final class NotifierOutage: Sendable {
+  private struct State {
+    /// nil: there is no outage.
+    var problem: String?
+    /// Files that were given up since the outage began.
+    var givenUp = 0
+  }
+  private let state = Mutex(State())
+  private let place: String
+  private let notice: @Sendable (String) -> Void
+
+  init(_ place: String, _ notice: @escaping @Sendable (String) -> Void) { (self.place, self.notice) = (place, notice) }
+
+  var problem: String? { state.withLock { $0.problem } }
+
+  func note(_ problem: String, of file: ReceivedFile, isTriedAgain: Bool) {
+    let isFirst = state.withLock { state in
+      defer { state.problem = problem }
+      return state.problem == nil
+    }
+    if !isFirst { return }
+    notice(
+      "\(place) was not told of '\(file.path)': \(problem)"
+        + (isTriedAgain ? ": trying again, and what is received meanwhile waits" : ""))
+  }
+
+  func noteGivenUp() { state.withLock { $0.givenUp += 1 } }
+
+  func end() {
+    let before = state.withLock { state in
+      defer { state = State() }
+      return state
+    }
+    if before.problem != nil {
+      notice("\(place) takes notifications again\(before.givenUp > 0 ? "; it \(Self.sum(before.givenUp))" : "")")
+    }
+  }
+
+  func finish() {
+    let count = state.withLock { $0.givenUp }
+    if count > 0 { notice("\(place) \(Self.sum(count))") }
+  }
+
+  private static func sum(_ count: Int) -> String { "was not told of \(Quantity.plural(count, "file"))" }
 }
 
 extension JSONLine {

@@ -99,7 +99,9 @@ struct FileRestore: Sendable {
   ) throws(BlobError) -> Bool {
     guard status.st_mode & S_IFMT == S_IFREG else {
       throw BlobError(
-        .io, "\(folder.path.appending(name)) is a folder, a symbolic link or no file at all, and is not replaced")
+        .io,
+        "\(folder.path.appending(name)) is a folder, a symbolic link or no file at all, and is not replaced: "
+          + "rename it, or unseal into another folder")
     }
     if let key, state.isDone(key, FileStamp(status, at: folder.path)) { return true }
     let length = content.reader.info.length

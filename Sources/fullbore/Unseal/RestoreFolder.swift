@@ -46,7 +46,9 @@ struct RestoreFolder: Sendable {
     }
     if number < 0, errno == ENOTDIR || errno == ELOOP {
       throw BlobError(
-        .io, "open the folder \(path): a file or a symbolic link has that name, and no link is followed", errno: errno)
+        .io,
+        "open the folder \(path): a file or a symbolic link has that name, and no link is followed: rename it, or "
+          + "unseal into another folder", errno: errno)
     }
     if number < 0 { throw Self.failure("open the folder", path) }
     return RestoreFolder(path, Descriptor(number))

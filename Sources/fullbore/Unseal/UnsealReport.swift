@@ -23,6 +23,7 @@ final class UnsealReport: Sendable {
   private let read = Atomic<Int64>(0)
   private let began = ContinuousClock.now
   private let ticker = Mutex<Ticker?>(nil)
+  private let advice = GivenAdvice()
 
   init(_ options: OutputOptions) {
     self.options = options
@@ -54,23 +55,23 @@ final class UnsealReport: Sendable {
     if output.isTerminal { output.flush() }
   }
 
-  /// A file or folder that is not restored.
-  func failed(_ path: BytePath, _ message: String) {
+  /// A file or folder that is not restored. `advice`: what to do, which is said once.
+  func failed(_ path: BytePath, _ message: String, advice: String? = nil) {
     state.withLock { $0.failed += 1 }
     if options.isJSON {
       var line = JSONLine("failed")
       line.add("source", path.description)
-      line.add("message", message)
+      line.add("message", advised(message, advice))
       return output.write(line.timed() + "\n")
     }
     clearProgress()
-    errors.write("fullbore: \(shown(path)): \(shown(message))\n")
+    errors.write("fullbore: \(shown(path)): \(shown(self.advice.text(message, advice)))\n")
   }
 
   func notice(_ text: String) { if !options.isQuiet { say("notice", text) } }
 
   /// The command ended early.
-  func ended(_ error: UploadError) { say("error", error.message) }
+  func ended(_ error: UploadError) { say("error", advice.text(error.message, error.readingAdvice)) }
 
   private func say(_ event: String, _ text: String) {
     if options.isJSON {

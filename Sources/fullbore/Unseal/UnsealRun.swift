@@ -220,13 +220,13 @@ final class UnsealRun: Sendable {
         }
       case .failure(let error):
         if error.code == .cancelled { return UploadError(.giveUp, .cancelled, "interrupted") }
-        report.failed(path, advised(error))
+        report.failed(path, error.message, advice: advice(for: error))
         return Self.fatal(error)
       }
       return nil
     } catch {
       if error.endsRun { return error }
-      report.failed(path, error.message)
+      report.failed(path, error.message, advice: error.readingAdvice)
       return nil
     }
   }
@@ -255,11 +255,15 @@ final class UnsealRun: Sendable {
     )
   }
 
-  private func advised(_ error: BlobError) -> String {
-    if only != nil, error.cause is NoAgeFile {
-      return "\(error.message). If it is a folder, end it with a slash"
+  private func advice(for error: BlobError) -> String? {
+    // A folder of this machine is known as one.
+    if error.cause is NoAgeFile {
+      return only == nil || files is LocalFiles ? nil : "If it is a folder, end it with a slash"
     }
-    return error.message
+    if error.code == .permission, error.errno == 0 {
+      return "-i FILE names another private key, and may be repeated; --seal-passphrase-file FILE has a passphrase"
+    }
+    return error.readingAdvice
   }
 
   private static func fatal(_ error: BlobError) -> UploadError? {

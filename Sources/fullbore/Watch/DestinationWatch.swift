@@ -101,7 +101,9 @@ struct DestinationWatch: Sendable {
           // The feed's thread may be blocked in a folder of a server that is gone.
           let found = await untilCancelled(wakeUp: { feed.wake() }) { await feed.next() }
           guard case let found?? = found else { return nil }
-          return await items.items(await opener.open(found.map { FoundSource($0) }))
+          let opened = await opener.open(found.map { FoundSource($0) })
+          if opened.count < found.count, !Task.isCancelled { feed.endUnopened(found, opened) }
+          return await items.items(opened)
         }, observer, renaming: items)
       return (ended ?? UploadError(.giveUp, .cancelled, "interrupted"), hasAnswered)
     } catch {
@@ -128,7 +130,15 @@ struct DestinationWatch: Sendable {
   }
 }
 
-/// A destination that is away: reported once, and tried again with growing delays.
+extension WatchFeed {
+  /// Files that could not be opened are reported and counted as failed.
+  fileprivate nonisolated func endUnopened(_ found: [TreeItem], _ opened: [OpenedSource]) {
+    let paths = Set(opened.map(\.found.identity))
+    for item in found where !paths.contains(item.path) { inbox.endUnopened(item.path, item.stamp) }
+  }
+}
+
+/// A destination that is away: tried again with growing delays. An outage is reported by its monitor, and another error once.
 private struct Absence {
   private static let longest = Duration.seconds(60)
   private let report: any PushReport
@@ -140,8 +150,9 @@ private struct Absence {
   /// Waits; false if the task was cancelled meanwhile.
   mutating func passes(_ error: UploadError, _ outage: OutageMonitor) async -> Bool {
     outage.failed(error, next: wait)
-    if told != error.message {
-      report.notice("\(error.message): trying again, at least every \(Quantity.text(Self.longest))")
+    if !error.isOfOutage, told != error.message {
+      report.notice(
+        "\(error.message). The watch goes on and begins anew, at least every \(Quantity.text(Self.longest))")
       told = error.message
     }
     do { try await Task.sleep(for: wait) } catch { return false }

@@ -51,9 +51,10 @@ actor WatchFeed {
   /// Wakes `next`, because there may be something new. Thread-safe.
   nonisolated func wake() { kernel.ring() }
 
-  /// Call this after a run that ended early: its files are offered again.
+  /// Call this after a run that ended early: its files are offered again, and counted as found again. The observer has heard
+  /// nothing of files that the run took and did not begin.
   func restart() {
-    inbox.endAll()
+    for file in inbox.endAll() { counters.withdrawn(length: file.length) }
     walks.repeatAll()
   }
 
@@ -270,7 +271,9 @@ extension WatchFeed {
       if options.push.hasEdit(item), notices.edits.insert(item.path, nil) {
         report.notice("\(item.path): its edit is not rendered, the original is sent: a watch renders none")
       }
-      inbox.begin(WatchInbox.Handed(path: item.path, relative: item.relative, isFirst: !walks.hasListed))
+      inbox.begin(
+        WatchInbox.Handed(
+          path: item.path, relative: item.relative, isFirst: !walks.hasListed, length: item.stamp.size))
       counters.found(length: item.stamp.size)
       return TreeItem(path: item.path, relative: arrival, stamp: item.stamp)
     }

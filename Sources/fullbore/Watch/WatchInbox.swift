@@ -11,6 +11,8 @@ final class WatchInbox: Sendable {
     let relative: BytePath
     /// The first walk has found the file.
     let isFirst: Bool
+    /// The length that was counted as found.
+    let length: Int64
   }
 
   private struct State {
@@ -30,8 +32,21 @@ final class WatchInbox: Sendable {
   /// nil if the file was not in progress.
   func end(_ item: UploadItem) -> Handed? { state.withLock { $0.underWay.removeValue(forKey: item.identity) } }
 
-  /// Marks all files as not in progress.
-  func endAll() { state.withLock { $0.underWay = [:] } }
+  /// Marks all files as not in progress, and returns those that were.
+  func endAll() -> [Handed] {
+    state.withLock { state in
+      defer { state.underWay = [:] }
+      return Array(state.underWay.values)
+    }
+  }
+
+  /// A file that was returned by the feed could not be opened, so that it became no item. This version is not offered again.
+  func endUnopened(_ path: BytePath, _ stamp: FileStamp) {
+    state.withLock { state in
+      state.underWay[path] = nil
+      _ = state.refused.insert(path, stamp.validator)
+    }
+  }
 
   func again(_ file: Handed, after wait: Duration) { state.withLock { $0.again.append((file, wait)) } }
 

@@ -35,6 +35,8 @@ final class WatchObserver: UploadObserver {
   func started(_ item: UploadItem, _ progress: UploadProgress) { pushed.started(item, progress) }
 
   func ended(_ item: UploadItem, _ progress: UploadProgress?, _ outcome: UploadOutcome) {
+    // The run has ended because of another file. This one stays under way, so that `WatchFeed.restart` counts it no more.
+    if case .failed(let error) = outcome, error.side == .cancelled { return pushed.ended(item, progress, outcome) }
     let file = feed.inbox.end(item)
     switch outcome {
     case .sent:
