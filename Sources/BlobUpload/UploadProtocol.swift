@@ -40,8 +40,9 @@ public protocol UploadProtocol: ProtocolDiscovery {
     _ target: UploadTarget, location: String?, _ with: UploadContext
   ) async throws(UploadError) -> RemoteFile?
 
-  /// Calls `take` with the files and folders in a folder, page by page; a folder that does not exist has none. Returns
-  /// false if the server does not list them, as most do not. `folder` ends in a slash.
+  /// Calls `take` with the files and folders in a folder, page by page. Returns false if the server does not list them, as
+  /// most do not. Throws an error with status 404 or 410 if there is no such folder, or calls `take` with nothing where the
+  /// server cannot tell. `folder` ends in a slash.
   func listEntries(
     in folder: HTTPURL, _ with: UploadContext, _ take: ([ListedEntry]) async throws(UploadError) -> Void
   ) async throws(UploadError) -> Bool

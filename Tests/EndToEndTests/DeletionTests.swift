@@ -99,6 +99,21 @@ extension EndToEnd {
       #expect(left == before)
     }
 
+    /// As a server that keeps files open: it sends a file under a name that is gone, and knows the new name.
+    @Test func aServerThatKeepsFilesOpenIsFoundOut() async throws {
+      try makeCard()
+      let (card, before) = (card, left)
+      let peer = DavPeer { request in
+        guard let name = request.path.split(separator: "/").last, name.contains(".fullbore-") else { return nil }
+        let isThere = ["A", "B"].contains { FileManager.default.fileExists(atPath: "\(card)\($0)/\(name)") }
+        return isThere ? .init(200, [:], [1]) : nil
+      }
+      let push = try await push("--verify", to: "dav+\(peer.endpoint)")
+      #expect(push.end == .exited(1))
+      #expect(push.errors.contains("which may show the very files of this folder (it is there as"), "\(push.errors)")
+      #expect(left == before)
+    }
+
     /// The user interrupts while a file has another name.
     @Test func aNameIsGivenBackWhenTheUserInterrupts() async throws {
       try makeCard()

@@ -56,6 +56,43 @@ extension EndToEnd.UnsealTests {
     #expect(FileManager.default.contents(atPath: "\(restored)/a.jpg") == Data(bytes))
   }
 
+  /// A proxy or a node that lags answers 404 to a folder that was listed a moment ago.
+  @Test func aListedFolderThatIsGoneIsNamed() async throws {
+    let key = try await makeKey()
+    let list = #"{"entries":[{"name":"sub","url":"./sub/","folder":true}]}"#
+    let peer = HTTPPeer { request in
+      request.path == "/in/" ? .init(200, ["Content-Type": "application/json"], Array(list.utf8)) : .init(404)
+    }
+    defer { peer.stop() }
+    let (end, command) = try await unseal("\(peer.url)in/", restored, "-i", key.file)
+    #expect(end == .exited(1) && command.errors.contains("there is no such folder (404)"), "\(command.errors)")
+  }
+
+  /// Each page names another one, and they are two.
+  @Test func aListThatRepeatsItselfEnds() async throws {
+    let key = try await makeKey()
+    let peer = HTTPPeer { request in
+      let next = request.query?.contains("after=a") == true ? "b" : "a"
+      return .init(200, ["Content-Type": "application/json"], Array("{\"entries\":[],\"next\":\"\(next)\"}".utf8))
+    }
+    defer { peer.stop() }
+    let (end, command) = try await unseal("\(peer.url)in/", restored, "-i", key.file)
+    #expect(end == .exited(1) && command.errors.contains("repeats its list"), "\(command.errors)")
+  }
+
+  /// With `--overwrite`, one of the two would replace the other.
+  @Test func twoFilesOfOneNameAreNotExchanged() async throws {
+    let key = try await makeKey()
+    let server = try await ServeProcess.start(in: scratch)
+    let photo = try scratch.file("a.jpg", 5000)
+    _ = try await run(["push", "--seal", key.recipient, photo, server.url])
+    try scratch.file("other/a.jpg", 6000, seed: 3)
+    try FileManager.default.copyItem(atPath: scratch.path("other/a.jpg"), toPath: server.folder.path + "/a.jpg")
+    let (end, command) = try await unseal(
+      server.url, restored, "-i", key.file, "--copy-unsealed", "--overwrite")
+    #expect(end == .exited(1) && command.errors.contains("another file is restored as a.jpg"), "\(command.errors)")
+  }
+
   @Test func aFolderIsNotCopiedAsAFile() async throws {
     let key = try await makeKey()
     let server = try await ServeProcess.start(in: scratch)

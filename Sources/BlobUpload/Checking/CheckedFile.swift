@@ -75,6 +75,11 @@ extension ContentCheck {
     }
   }
 
+  /// As above, with a path below the destination's folder.
+  package func isThere(_ path: BytePath) async throws(UploadError) -> Bool {
+    try await isThere(uploader.destination.target(path, length: nil))
+  }
+
   /// Reads a file at the destination and compares it with `source`, byte by byte. Throws if it is not there, or another one.
   package func readBack(
     _ file: CheckedFile, from source: any BlobSource, _ info: BlobInfo

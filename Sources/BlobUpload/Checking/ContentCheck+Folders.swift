@@ -37,7 +37,8 @@ extension ContentCheck {
       }
     } catch {
       if error.endsQueue { throw error }
-      return false
+      // A folder that does not exist has no files.
+      return error.isOfMissingFolder
     }
   }
 }

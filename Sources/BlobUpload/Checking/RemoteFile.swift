@@ -66,18 +66,20 @@ extension UploadProtocol {
     in folder: HTTPURL, _ with: UploadContext, _ take: ([ListedEntry]) async throws(UploadError) -> Void
   ) async throws(UploadError) -> Bool {
     var next: String?
+    var seen: Set<Int> = []
     repeat {
       let query = "limit=500" + (next.map { "&after=\($0)" } ?? "")
       var request = HTTPRequest("GET", folder.withQuery(query), ["Accept": "application/json"])
       let response = try await with.send(following: &request)
-      if [404, 410].contains(response.status) { return true }
       try with.checkListing(request, response)
       guard response.isSuccess, let page: JSONPage = JSONColumn.decode(String(decoding: response.body, as: UTF8.self))
       else { return false }
       try await take(page.entries.map(\.listed))
-      // A server that repeats a page would be asked for ever.
-      if let next, page.next == next { return false }
       next = page.next
+      // A server that repeats pages would be asked for ever.
+      if let next, !seen.insert(next.hashValue).inserted || seen.count > ListedEntry.mostPages {
+        throw .endlessListing(request)
+      }
     } while next != nil
     return true
   }

@@ -19,7 +19,7 @@ extension S3Multipart {
   ) async throws(UploadError) -> Bool {
     let prefix = Array(folder.key(in: bucketPath))
     var token: String?
-    var pages = 0
+    var (pages, last) = (0, [UInt8]())
     repeat {
       var query = token.map { ["continuation-token=\($0.asQueryValue)"] } ?? []
       query += ["delimiter=%2F", "encoding-type=url", "list-type=2", "max-keys=500"]
@@ -33,14 +33,28 @@ extension S3Multipart {
         elements.compactMap { $0.text(name) }.map { Self.key($0, isEncoded) }.filter { $0.starts(with: prefix) }
           .map { BytePath($0.dropFirst(prefix.count)) }
       }
-      // A server that knows no delimiter also lists what is in the folders below.
-      let files = names(list.all("Contents"), "Key").filter { !$0.isEmpty && !$0.bytes.contains(UInt8(ascii: "/")) }
-      let folders = names(list.all("CommonPrefixes"), "Prefix").map { BytePath($0.bytes.dropLast()) }
+      let keys = names(list.all("Contents"), "Key").filter { !$0.isEmpty }
+      let files = keys.filter { !$0.bytes.contains(UInt8(ascii: "/")) }
+      var folders = names(list.all("CommonPrefixes"), "Prefix").map { BytePath($0.bytes.dropLast()) }
+      // A server that knows no delimiter lists what is in the folders below, in order of the keys.
+      for key in keys {
+        guard let slash = key.bytes.firstIndex(of: UInt8(ascii: "/")) else { continue }
+        let folder = Array(key.bytes[..<slash])
+        if folder != last { folders.append(BytePath(folder)) }
+        last = folder
+      }
       try await take(
         files.map { ListedEntry($0, isFolder: false) } + folders.map { ListedEntry($0, isFolder: true) })
       pages += 1
-      token = list.text("IsTruncated") == "true" ? list.text("NextContinuationToken") : nil
-    } while token != nil && pages < 10_000
-    return true
+      guard list.text("IsTruncated") == "true" else { return true }
+      token = list.text("NextContinuationToken")
+      if token == nil {
+        throw UploadError(
+          .giveUp, .file,
+          "\(request.method) \(folder): the server says that it has listed a part only, and not how to go on "
+            + "(ListObjectsV2)")
+      }
+      if pages >= ListedEntry.mostPages { throw .endlessListing(request) }
+    } while true
   }
 }

@@ -50,6 +50,10 @@ final class SameFolders: Sendable {
       BytePath(path.name.bytes + Array(".fullbore-\(UInt32.random(in: .min ... .max))".utf8)))
     let (before, renamed) = try await threads.run { () throws(UploadError) in try begin(path, away, proved) }
     let result = await result { () async throws(UploadError) in
+      // What has the other name there is this very file, also where a server still sends it under its own name from memory.
+      if try await check.isThere(file.item.target.path.folder.appending(away.name)) {
+        throw UploadError(.giveUp, .file, "it is there as \(away.name)")
+      }
       try await check.readBack(file, from: FileSource(away), renamed.info)
     }
     // The name is given back also where the user has interrupted the comparison.

@@ -58,7 +58,11 @@ struct FileRestore: Sendable {
           .io,
           "\(folder.path.appending(path.name)) has other bytes: --overwrite replaces it, or unseal into another folder")
       }
-      content.reader = try content.source.open(at: 0, cancel)
+      if content.source.access == .random {
+        content.reader = try content.source.open(at: 0, cancel)
+      } else {
+        content = try open(again, again: again, cancel)
+      }
     }
     let file = try PartialFile(key, of: folder.path.appending(path.name), in: state)
     do {

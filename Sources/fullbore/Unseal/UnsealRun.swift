@@ -23,7 +23,10 @@ final class UnsealRun: Sendable {
   private let working = Monitor(0)
   /// Whether every folder was listed.
   private let areListed = Atomic(true)
+  /// The names that this run has restored, so that no file replaces another one of this run.
+  private let claimed = ClaimedNames()
   private static let longestPath = 4096
+  private static let mostFolders = 100_000
   /// A folder with more files is listed a second time, so that its indexes are read before its files.
   private static let mostHeld = 10_000
 
@@ -81,12 +84,16 @@ final class UnsealRun: Sendable {
       _ = await channel.send([only])
       return
     }
+    // Folders that wait to be listed.
     var folders: [BytePath] = [""]
     while let folder = folders.popLast() {
       do throws(UploadError) {
         let found = try await look(into: folder)
         try await readIndexes(found.indexes, in: folder)
         folders += found.below.reversed()
+        if folders.count > Self.mostFolders {
+          throw UploadError(.giveUp, .destination, "there are more than \(Self.mostFolders) folders beside each other")
+        }
         if found.areAll { try await hand(on: found.files, channel) } else { try await handAll(of: folder, channel) }
       } catch {
         if error.side == .cancelled || error.side == .destination || folder.isEmpty { throw error }
@@ -117,6 +124,10 @@ final class UnsealRun: Sendable {
           continue
         } else if entry.isFolder {
           found.below.append(path)
+          if found.below.count > Self.mostFolders {
+            throw UploadError(
+              .giveUp, .destination, "\(path): there are more than \(Self.mostFolders) folders beside it")
+          }
         } else if SealedNames.isIndex(entry.name) {
           found.indexes.append(path)
         } else if found.files.count < Self.mostHeld {
@@ -250,6 +261,10 @@ final class UnsealRun: Sendable {
       try cancel.check("restore \(restored)")
     }
     defer { targets.update { _ = $0.remove(restored) } }
+    if restore.overwrites, !claimed.take(restored, for: path) {
+      throw BlobError(
+        .io, "another file is restored as \(restored) by this run: unseal one of them into another folder")
+    }
     return (
       try restore.restore(name?.plain ?? path, from: source, again: again, modified: name?.modified, cancel), name
     )

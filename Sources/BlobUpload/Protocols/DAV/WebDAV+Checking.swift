@@ -32,7 +32,6 @@ extension WebDAV {
     let listing = DavListingText()
     let response = try await with.send(
       following: &request, Exchange(received: { bytes throws(BlobError) in try listing.append(bytes) }))
-    if [404, 410].contains(response.status) { return true }
     try with.checkListing(request, response)
     guard response.status == 207 else { return false }
     try await take(DavListing.entries(in: listing.text, of: request.url))
