@@ -144,7 +144,7 @@ extension UploadContext {
       return try await read(comparison, mayBeShort)
     }
     // The file that is there now is empty.
-    if answered.status == 200, !hasContent.withLock({ $0 }) { comparison.beginAgain() }
+    if rest != nil, answered.status == 200, !hasContent.withLock({ $0 }) { comparison.beginAgain() }
     guard answered.status == 200 || answered.status == 206 && rest != nil else {
       return ReadBack(request: request, response: answered)
     }

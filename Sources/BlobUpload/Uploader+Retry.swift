@@ -42,12 +42,12 @@ extension Uploader {
   private func sleep(_ wait: Duration, untilAnswered: Bool) async throws {
     let responses = destination.acquaintance.contact.responses
     var left = wait
-    while left > .zero {
+    repeat {
       let step = untilAnswered ? min(left, .seconds(1)) : left
       try await clock.sleep(for: step)
       left -= step
       if untilAnswered, destination.acquaintance.contact.responses != responses { return }
-    }
+    } while left > .zero
   }
 
   /// Whether the destination gives any response to a request that is not for the file: a server, or a program before it,
