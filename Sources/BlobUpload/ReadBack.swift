@@ -116,6 +116,8 @@ extension UploadContext {
 
   private func read(_ comparison: Comparison, _ mayBeShort: Bool) async throws(UploadError) -> ReadBack {
     let rest = comparison.fieldsForRest
+    // Not every transport tells of the head before the content.
+    if rest == nil { comparison.beginAgain() }
     var request = HTTPRequest("GET", comparison.url)
     for field in rest?.fields ?? [] { request.headers.add(field.name, field.value) }
     let coding = Mutex<String?>(nil)
