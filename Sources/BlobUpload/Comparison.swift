@@ -78,6 +78,7 @@ final class Comparison: @unchecked Sendable {
   /// Forgets what has arrived: all is compared from the first byte.
   func beginAgain() {
     lock.withLock { _ in
+      if arrived.count == 0 { return }
       (reader, offset, arrived) = (nil, 0, Arrived())
       digest.reset()
       opener = Self.opener(expected)
@@ -98,6 +99,8 @@ final class Comparison: @unchecked Sendable {
         }
         return nil
       } catch {
+        // Bytes that could not be compared must come again, with all before them.
+        arrived.version = nil
         return error
       }
     }

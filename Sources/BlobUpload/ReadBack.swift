@@ -30,7 +30,7 @@ extension Uploader {
         (comparison, before) = (begun, begun.received)
         try await context.compare(begun)
       } _: { error async throws(UploadError) in
-        // What has arrived need not come again, so that a line which breaks now and then is no reason to give up.
+        // The bytes that have arrived need not come again, so a line that breaks now and then is no reason to give up.
         let more = max(0, (comparison?.received ?? 0) - before)
         failures.noteSent(more)
         if more > 0 { _ = failures.noteKept(more) }

@@ -43,7 +43,7 @@ extension Journal {
 
 // Files that are in no index of sealed names.
 extension Journal {
-  /// Those of pushes to the same place, for the same recipients and the same user as those of `destination`.
+  /// The destinations of pushes to the same place as `destination`, for the same recipients and the same user.
   func unindexed(at destination: Int64, limit: Int) throws(JournalError) -> [UnindexedFile] {
     try read { store throws(SQLiteError) in
       let own = try store.uploads.destinations.destination(destination)

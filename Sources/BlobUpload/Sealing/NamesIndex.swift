@@ -14,7 +14,7 @@ package struct NamesIndex: Sendable {
     package var modified: Int64?
   }
 
-  /// What stands before the entries.
+  /// The lines before the entries.
   package struct Head: Sendable {
     package var names: SealedNames
     package var written: Int64
@@ -48,7 +48,7 @@ package struct NamesIndex: Sendable {
   private static let longestLine = 64 << 10
 }
 
-// Whatever is read may be hostile: everyone who has the public key can seal an index.
+// An index that is read may be hostile: everyone who has the public key can seal one.
 extension NamesIndex {
   /// Calls `take` with each entry, some at a time, and returns what stands before them. `take` may return false: nothing
   /// else is read then. An entry whose opaque path does not follow from the key and the path is refused, so that whoever

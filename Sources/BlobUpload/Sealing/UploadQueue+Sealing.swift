@@ -53,7 +53,7 @@ extension UploadQueue {
   /// which was killed before it knew, or another machine: no file has that name unless it has that path. So an index may name it.
   func noteTaken(_ item: UploadItem, _ error: UploadError) async {
     guard let path = item.target.unsealedPath, error.isNameTaken else { return }
-    // What cannot be asked or written now is found again by the next run.
+    // If the server or the journal fails now, the next run finds the file again.
     guard (try? await uploader.isThere(item.target, location: nil)) == true else { return }
     let file = UnindexedFile(id: 0, path: path, length: item.info.length, modified: item.info.modified)
     try? await journal.foundTaken(file, at: destinationID)

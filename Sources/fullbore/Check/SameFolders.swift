@@ -50,7 +50,8 @@ final class SameFolders: Sendable {
       BytePath(path.name.bytes + Array(".fullbore-\(UInt32.random(in: .min ... .max))".utf8)))
     let (before, renamed) = try await threads.run { () throws(UploadError) in try begin(path, away, proved) }
     let result = await result { () async throws(UploadError) in
-      // What has the other name there is this very file, also where a server still sends it under its own name from memory.
+      // A file at the destination with the other name is this very file, though the server may send it under its own name
+      // from memory.
       if try await check.isThere(file.item.target.path.folder.appending(away.name)) {
         throw UploadError(.giveUp, .file, "it is there as \(away.name)")
       }

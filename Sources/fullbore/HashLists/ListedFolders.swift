@@ -30,7 +30,7 @@ final class ListedFolders: Sendable {
   }
   let options: HashListOptions
   let roots: [Root]
-  /// What is sent is compared with the destination.
+  /// The push compares each file that it sends with the destination.
   private let verifies: Bool
   private let state = Mutex(State())
 

@@ -4,7 +4,7 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// What the indexes of sealed names say, in a temporary table of SQLite, which goes to a temporary file when there are many.
+/// The names that the indexes tell, in a temporary table of SQLite, which goes to a temporary file when there are many.
 /// Every call may block.
 final class RestoredNames: @unchecked Sendable {
   struct Name: Sendable, Hashable {
