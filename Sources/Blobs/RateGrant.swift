@@ -27,7 +27,7 @@ package final class RateGrant: Sendable {
 
   /// The granted bytes, `wanted` at most, which the caller now owns. If `timeLeft` was not called before, waits for the
   /// limiter, as `RateLimiter.take` does.
-  func take(upTo wanted: Int, _ cancel: Cancellation) throws(BlobError) -> Int {
+  package func take(upTo wanted: Int, _ cancel: Cancellation) throws(BlobError) -> Int {
     let granted = state.withLock { state in
       defer { state.count = 0 }
       return state.count

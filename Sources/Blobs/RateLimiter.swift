@@ -3,7 +3,8 @@ import Synchronization
 /// A limit on bytes per second, shared by all readers that use the same instance.
 ///
 /// It is a token bucket of a tenth of a second: after a pause, at most that much passes at once. Waiting readers are
-/// served in the order in which they called.
+/// served in the order in which they called, and one call is granted 64 KiB at most, so that readers with large buffers
+/// get no larger share than others.
 public final class RateLimiter: Sendable {
   /// The limit that all readers share.
   public let bytesPerSecond: Int64
@@ -20,6 +21,9 @@ public final class RateLimiter: Sendable {
 
   private static let second: Int64 = 1_000_000_000
   private static let burst = second / 10
+  /// The most bytes of one call. A worker reads pieces of 64 KiB to 4 MiB, and the reader of the larger pieces would
+  /// otherwise get most of the rate.
+  private static let largestGrant: Int64 = 64 << 10
 
   /// `bytesPerSecond` must be at least 1.
   public convenience init(bytesPerSecond: Int64) {
@@ -41,8 +45,8 @@ public final class RateLimiter: Sendable {
     self.init(bytesPerSecond: 1 << 40, clock: MonotonicClock(), pause: (bytes, length))
   }
 
-  /// Waits until bytes may pass and returns how many: at least 1, at most `wanted` or a tenth of a second's worth. The
-  /// caller returns unused bytes with `giveBack`. Blocks; throws `.cancelled`.
+  /// Waits until bytes may pass and returns how many: at least 1, at most `wanted`, 64 KiB, or a tenth of a second's
+  /// worth. The caller returns unused bytes with `giveBack`. Blocks; throws `.cancelled`.
   package func take(upTo wanted: Int, _ cancel: Cancellation) throws(BlobError) -> Int {
     let (count, turn) = reserve(upTo: wanted)
     let left = turn - now
@@ -59,7 +63,7 @@ public final class RateLimiter: Sendable {
   func reserve(upTo wanted: Int) -> (count: Int, turn: Int64) {
     let now = now
     return state.withLock { state in
-      var count = Int(min(Int64(wanted), max(1, bytesPerSecond / 10)))
+      var count = Int(min(Int64(wanted), Self.largestGrant, max(1, bytesPerSecond / 10)))
       if let left = state.bytesToPause, let pause {
         if left > 0 {
           count = Int(min(Int64(count), left))

@@ -103,8 +103,9 @@ struct TusRecoveryTests {
   @Test func killedAfterPublishingIsFinished() throws {
     let folder = try TestFolder()
     let upload = try killed(folder, with: [1, 2])
-    folder.remove(BytePath(".fullbore/\(upload.id).data"))
-    folder.write("x", [1, 2, 3])
+    // A file that the test created anew could have another inode, and would then be a file of somebody else.
+    folder.write(BytePath(".fullbore/\(upload.id).data"), [1, 2, 3])
+    folder.rename(BytePath(".fullbore/\(upload.id).data"), to: "x")
     let server = try TestServer(over: folder)
     #expect(try server.offset(upload.path) == 3)
     #expect(folder.kept == ["\(upload.id).done"])

@@ -43,8 +43,22 @@ struct RateLimiterTests {
     #expect(clock.now - start < .seconds(1))
     #expect(try limiter.take(upTo: 60, Cancellation()) == 60)
     #expect(clock.now - start >= .seconds(7) && clock.now - start < .seconds(8))
-    #expect(try limiter.take(upTo: 1 << 30, Cancellation()) == 1 << 30)
+    #expect(try limiter.take(upTo: 1 << 16, Cancellation()) == 1 << 16)
     #expect(clock.now - start < .seconds(8))
+  }
+
+  @Test func readersWithLargeBuffersGetNoLargerShare() throws {
+    let limiter = limiter(8 << 20)
+    let small = RateGrant(limiter)
+    let large = RateGrant(limiter)
+    var taken = (small: 0, large: 0)
+    let end = clock.now + .seconds(2)
+    while clock.now < end {
+      if small.timeLeft(upTo: 64 << 10) == .zero { taken.small += try small.take(upTo: 64 << 10, Cancellation()) }
+      if large.timeLeft(upTo: 4 << 20) == .zero { taken.large += try large.take(upTo: 4 << 20, Cancellation()) }
+      clock.advance(.milliseconds(1))
+    }
+    #expect(taken.large > 4 << 20 && taken.large < taken.small + taken.small / 10, "\(taken)")
   }
 
   @Test func pauseIsNotSavedUp() throws {
@@ -77,8 +91,8 @@ struct RateLimiterTests {
     let start = clock.now
     for _ in 0..<100_000 { _ = try limiter.take(upTo: 1, Cancellation()) }
     clock.advance(.zero)
-    _ = try limiter.take(upTo: 300_000_000, Cancellation())
-    for _ in 0..<10 { _ = try limiter.take(upTo: 300_000_000, Cancellation()) }
+    var left = 3_010_000_000
+    while left > 0 { left -= try limiter.take(upTo: left, Cancellation()) }
     #expect(clock.now - start >= .milliseconds(900))
   }
 
