@@ -36,6 +36,7 @@ struct SourceRemoval: Sendable {
       report.failed(file.item.identity, "stays here: \(file.reasonToStay)")
     }
     try await folders.check(check, proved)
+    try await run.sendLostNames()
     let removed = try await removeProved(kept)
     let stay = kept.load(ordering: .relaxed)
     report.notice(

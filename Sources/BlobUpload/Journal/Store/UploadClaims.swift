@@ -113,6 +113,7 @@ final class UploadClaims {
         if !entry.isSuperseded { try rows.giveUpOthers(of: entry.id) }
         return .done(entry)
       }
+      if entry.state == .done { try uploads.unindexed.keepName(of: entry.id) }
       try reset(entry, intent, destination, me, now)
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }

@@ -246,3 +246,13 @@ struct DavPlace: Sendable {
     leftovers = leftovers.filter { self.temporary($0) != temporary }
   }
 }
+
+extension BytePath {
+  /// Whether this is a name that uploads by WebDAV give their files before these are whole.
+  package var isTemporaryUpload: Bool {
+    let (begin, end) = (Array(".fullbore-".utf8), Array(".tmp".utf8))
+    guard bytes.starts(with: begin), bytes.reversed().starts(with: end.reversed()) else { return false }
+    let digits = bytes.dropFirst(begin.count).dropLast(end.count)
+    return digits.count == 16 && digits.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
+  }
+}
