@@ -214,7 +214,16 @@ extension JournalTests {
       try await folder.open().close()
       let old = try Database(folder.path)
       try old.execute("DROP TABLE unindexed; DROP TABLE taken; DROP TABLE names_index")
-      if version == 15 { try old.execute(UnindexedTable.schema) }
+      if version == 15 {
+        try old.execute(
+          """
+          CREATE TABLE unindexed(upload INTEGER PRIMARY KEY, modified INTEGER);
+          CREATE TABLE taken(
+            id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, length INTEGER, modified INTEGER,
+            indexed INTEGER NOT NULL, UNIQUE(destination, path)
+          );
+          """)
+      }
       try old.execute("PRAGMA user_version=\(version)")
       let journal = try await folder.open()
       _ = try await done(sealed("a.jpg"), in: journal)

@@ -7,7 +7,8 @@ import Synchronization
 package final class SealedUpload: BlobSource {
   private struct Key {
     var source: any BlobSource
-    var boxed: String?
+    /// No earlier run has used it.
+    var isNew: Bool
     /// Wraps the source; nil: the destination is not asked for a digest.
     var hashed: HashingSource?
     /// The first reader that leaves a gap in the digest reads the bytes before it, too.
@@ -53,16 +54,16 @@ package final class SealedUpload: BlobSource {
     return info
   }
 
-  /// From now on, the bytes are sealed with `seal`, which must have sealed no other version. `boxed`: the seal for the
-  /// journal; nil: no later run may use it. `hashes`: a digest of the ciphertext is made while it is read.
-  func use(_ seal: FileSeal, for version: Validator?, boxed: String?, hashes: Bool) {
+  /// From now on, the bytes are sealed with `seal`, which must have sealed no other version. `isNew`: no
+  /// earlier run has used it. `hashes`: a digest of the ciphertext is made while it is read.
+  func use(_ seal: FileSeal, for version: Validator?, isNew: Bool, hashes: Bool) {
     let source = SealedSource(plain, seal, onlyFor: version, keepsValidator: true)
     let hashed = hashes && access == .random ? HashingSource(source, .sha256) : nil
-    key.withLock { $0 = Key(source: hashed ?? source, boxed: boxed, hashed: hashed) }
+    key.withLock { $0 = Key(source: hashed ?? source, isNew: isNew, hashed: hashed) }
   }
 
-  /// For the session of the upload in the journal.
-  var boxed: String? { key.withLock { $0?.boxed } }
+  /// Whether the server can have no file with these bytes: no earlier run has used the key.
+  var isUnderNewKey: Bool { key.withLock { $0?.isNew ?? true } }
   /// Whether it can be opened.
   var hasKey: Bool { key.withLock { $0 != nil } }
 }
@@ -142,12 +143,4 @@ extension UploadItem {
   var keepsChecksums: Bool { info.wantsTrace && !isSealed }
 
   package var isSealed: Bool { sealed != nil }
-}
-
-extension UploadSession {
-  /// The seal of a sealed upload, encrypted under the key in the file beside the journal.
-  var seal: String? {
-    get { state["seal"] }
-    set { state["seal"] = newValue }
-  }
 }

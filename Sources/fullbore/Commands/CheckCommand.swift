@@ -45,7 +45,7 @@ struct DestinationCheck: Sendable {
     let counters = PushCounters()
     let report = CheckReport(options, counters)
     let began = ContinuousClock.now
-    let walk = PushWalk(options.push, report, counters)
+    let walk = PushWalk(options.push, report, counters, setAside: .fail)
     let ended = await interruptible { await check(walk, report, counters) }
     var status = ExitStatus(ended, counters)
     let filter = options.push.tree.filter

@@ -32,21 +32,25 @@ struct UnindexedTable {
 
   // Since version 15.
   static let schema = """
-    CREATE TABLE IF NOT EXISTS unindexed(upload INTEGER PRIMARY KEY, modified INTEGER);
+    CREATE TABLE IF NOT EXISTS unindexed(upload INTEGER PRIMARY KEY, modified INTEGER, named_in INTEGER);
     CREATE TABLE IF NOT EXISTS taken(
       id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, length INTEGER, modified INTEGER,
-      indexed INTEGER NOT NULL, UNIQUE(destination, path)
+      indexed INTEGER NOT NULL, named_in INTEGER, UNIQUE(destination, path)
     );
     """
 
-  // Since version 16. Rows of version 15 are without `named_in`, and those of `taken` with `indexed` have been sent.
-  static let indexSchema = """
-    CREATE TABLE names_index(
-      id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, location TEXT, sha256 BLOB NOT NULL
-    );
+  // For versions 15 and 16, whose tables are without this column, and without the rows that are in an index.
+  static let addedColumns = """
     ALTER TABLE unindexed ADD COLUMN named_in INTEGER;
     ALTER TABLE taken ADD COLUMN named_in INTEGER;
-    CREATE INDEX unnamed ON unindexed(upload) WHERE named_in IS NULL;
+    """
+
+  // Since version 17.
+  static let indexSchema = """
+    CREATE TABLE IF NOT EXISTS names_index(
+      id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, location TEXT, sha256 BLOB NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS unnamed ON unindexed(upload) WHERE named_in IS NULL;
     """
 
   /// Must be called inside a transaction.
