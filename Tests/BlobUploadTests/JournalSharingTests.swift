@@ -167,7 +167,7 @@ extension JournalTests {
       _ = try await first.claim((0..<1000).map { intent("\($0)") }, destination: id)
       await first.close()
       try Database(folder.path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-      scribble(folder.path, from: 3 * 4096)
+      scribble(folder.path, from: 8 * 4096)
       let damaged = content(folder.path)
 
       // The first pages are intact: the journal opens, and fails during use.

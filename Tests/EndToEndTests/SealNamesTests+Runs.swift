@@ -195,23 +195,4 @@ extension EndToEnd.SealNamesTests {
     _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
     #expect(Folder(restored).files() == ["Anna.jpg": 1000])
   }
-
-  /// A watch sends the index that the one before it could not send.
-  @Test func aWatchSendsWhatIsMissing() async throws {
-    let key = try await makeKey()
-    try scratch.file("gallery/Anna.jpg", 1000)
-    let server = try await ServeProcess.start(in: scratch)
-    let options = ["--seal", key.recipient, "--seal-names"]
-    let first = try await WatchProcess.start(to: server.url, in: scratch, options[0], options[1], options[2])
-    try await first.until("the file is there") { server.folder.files().count == 1 ? true : nil }
-    first.command.kill(SIGKILL)
-    _ = try await first.command.wait()
-    #expect(indexes(in: server.folder.files().keys).isEmpty)
-    let second = try await WatchProcess.start(to: server.url, in: scratch, options[0], options[1], options[2])
-    try await second.until("the index is there") { server.folder.files().count == 2 ? true : nil }
-    second.command.kill(SIGINT)
-    _ = try await second.command.wait()
-    _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
-    #expect(Folder(restored).files() == ["Anna.jpg": 1000])
-  }
 }

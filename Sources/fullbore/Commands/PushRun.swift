@@ -73,8 +73,14 @@ struct PushRun: Sendable {
         report.notice("process \(pid) is sending some of these files just now: waiting until they are there")
       }
     }
+    // A walk that is cancelled ends like one that has found everything.
+    let orInterrupted = { @Sendable () async throws(UploadError) -> [UploadItem]? in
+      let items = try await next()
+      if items == nil, Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
+      return items
+    }
     do {
-      try await queue.run(next, observer, besides: indexes(verifies: settings.verifies))
+      try await queue.run(orInterrupted, observer, besides: indexes(verifies: settings.verifies))
       return nil
     } catch {
       return await told(error, journal)
@@ -139,7 +145,11 @@ extension PushRun {
     guard let indexes = indexes(verifies: true) else { return }
     var unnamed = try await indexes.unnamed()
     if unnamed == nil, !identities.isEmpty {
-      let stored = StoredFiles(uploader, reading: transport, retries: HTTPRangeSource.usualRetries)
+      // Indexes have names of their own.
+      var destination = destination
+      destination.sealing?.names = nil
+      let stored = StoredFiles(
+        Uploader(destination, transport: transport), reading: transport, retries: HTTPRangeSource.usualRetries)
       let named = Atomic(0)
       _ = try await stored.namesKey(identities) { entries in
         for entry in entries { named.add(count(entry.sealed), ordering: .relaxed) }
