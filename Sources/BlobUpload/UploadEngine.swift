@@ -52,7 +52,7 @@ final class UploadEngine: Sendable {
   }
 
   private func send(
-    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?, seal: String?,
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?, seal: BoxedSeal?,
     resuming session: UploadSession?,
     receipts: [PartReceipt], comparing doubted: [SentRange]?, sentAtMost limit: Int64?, progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {

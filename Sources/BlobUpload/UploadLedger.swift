@@ -27,10 +27,10 @@ final class JournalLedger: UploadLedger {
   private let journal: Journal
   private let id: Int64
   /// The seal of the bytes, for each session; nil: they are not sealed, or no later run may go on with them.
-  private let seal: String?
+  private let seal: BoxedSeal?
   var entry: Int64? { id }
 
-  init(_ journal: Journal, _ entry: Int64, seal: String?) {
+  init(_ journal: Journal, _ entry: Int64, seal: BoxedSeal?) {
     self.journal = journal
     self.seal = seal
     id = entry
@@ -38,7 +38,7 @@ final class JournalLedger: UploadLedger {
 
   func opened(_ session: UploadSession) {
     var session = session
-    session.seal = seal
+    session.seal = seal?.text
     journal.opened(id, session)
   }
   func acknowledged(_ offset: Int64) { journal.acknowledged(id, offset) }

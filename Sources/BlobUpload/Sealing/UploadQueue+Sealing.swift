@@ -18,7 +18,7 @@ extension UploadQueue {
   ) async throws(UploadError) -> Continuation {
     if let entry = earlier.entry, let session = entry.session {
       if let seal = try await seal(of: session, for: source, item.info) {
-        source.use(seal, for: item.info.validator, boxed: session.seal, hashes: asksForDigests)
+        source.use(seal, for: item.info.validator, boxed: session.seal.map { BoxedSeal($0) }, hashes: asksForDigests)
         if try await isUnchanged(item, earlier) {
           // Parts are sent in any order, so that the digest is made at the end.
           if session.sizeOfParts == nil { try await source.hash(upTo: entry.acknowledged) }
@@ -30,9 +30,9 @@ extension UploadQueue {
       if let now = item.info.validator { journal.recognized(id, now) }
     }
     let seal = try await source.sealing.newSeal()
-    var boxed: String?
+    var boxed: BoxedSeal?
     if source.goesOn(item.info) {
-      do { boxed = Base64.encode(seal.boxed(under: try await journal.sealKey())) } catch {
+      do { boxed = BoxedSeal(seal, under: try await journal.sealKey()) } catch {
         throw UploadError(journal: error)
       }
     }
