@@ -158,7 +158,7 @@ struct HashListRun: Sendable {
         throw BlobError(.changed, "\(path): it has changed since it was sent")
       }
       let digests = formats.map { Digest($0.algorithm) }
-      try Digest.read(source, into: digests, cancel) { noteRead(1) }
+      try Digest.read(source, into: digests, cancel, noteRead: noteRead)
       return digests.map { $0.value() }
     }
   }
