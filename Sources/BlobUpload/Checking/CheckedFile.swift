@@ -60,6 +60,7 @@ extension ContentCheck {
         error.side == .source
         ? .unreadable(error.message) : error.saysOtherBytes ? .different(error.message) : .notComparable(error.message)
     }
+    if checked.result.isDifferent, try await isContinued(file.item) { checked.result = .same(.digest) }
     return checked
   }
 
