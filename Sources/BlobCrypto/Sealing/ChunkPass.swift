@@ -14,8 +14,6 @@ final class ChunkPass {
   private let (input, output): (Int, Int)
   /// It has memory once something is read: for a whole chunk, or for all of a shorter source.
   private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// The first bytes of `buffer` that may have been written.
-  private var written = 0
   /// Offset of the next byte that is returned.
   private(set) var offset: Int64
   /// The chunk in `buffer`, or the next one.
@@ -43,7 +41,7 @@ final class ChunkPass {
 
   private func release() {
     // Freed memory must not contain plaintext.
-    UnsafeMutableRawBufferPointer(rebasing: buffer[..<written]).initializeMemory(as: UInt8.self, repeating: 0)
+    buffer.initializeMemory(as: UInt8.self, repeating: 0)
     buffer.deallocate()
   }
 
@@ -141,7 +139,6 @@ final class ChunkPass {
       let count = try reader.readChecked(into: rest, at: sourceOffset)
       if count == 0 { break }
       filled += count
-      written = max(written, filled + FileSeal.overhead)
     }
     let end = sourceOffset
     if let length {
@@ -165,7 +162,7 @@ final class ChunkPass {
     let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: room + FileSeal.overhead, alignment: 16)
     larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[..<filled]))
     release()
-    (buffer, written) = (larger, filled)
+    buffer = larger
     return room
   }
 
