@@ -16,8 +16,8 @@ enum ExpectedContent: Sendable {
 /// The bytes that have arrived of a file that is read back.
 private struct Arrived {
   var count: Int64 = 0
-  /// nil: the rest of this version cannot be asked for.
-  var version: RemoteVersion?
+  /// The version of the file, and its length; nil: the rest cannot be asked for.
+  var facts: RemoteFacts?
 }
 
 /// Compares received bytes with the expected content. One worker's thread at a time calls `take`.
@@ -58,21 +58,36 @@ final class Comparison: @unchecked Sendable {
   /// The fields that ask for the bytes which have not arrived, of the same version; nil: all are asked for.
   var fieldsForRest: HTTPHeaders? {
     lock.withLock { _ in
-      guard arrived.count > 0, let version = arrived.version else { return nil }
+      guard arrived.count > 0, let version = arrived.facts?.version else { return nil }
       var fields = version.condition
       fields["Range"] = "bytes=\(arrived.count)-"
       return fields
     }
   }
 
-  /// Call with the head of each response that has content. Throws if the content is not the part that was asked for.
+  /// Whether the server has given a part, and not all of the bytes after it.
+  var lacksBytes: Bool { lock.withLock { _ in arrived.facts?.length.map { arrived.count < $0 } ?? false } }
+
+  /// Call with the head of each response that has content, before the content. Throws if the content is another part, or a
+  /// part of another version, than was asked for; what has arrived is then forgotten.
   func begin(_ head: HTTPHead) throws(BlobError) {
-    if head.status == 206 {
-      if ContentRange(head.headers["Content-Range"])?.first == received { return }
-      throw BlobError(.io, "GET \(url): its answer 206 has other bytes than those that were asked for")
-    }
+    if isRest(head, from: received) { return }
+    let isPart = RemoteFacts(head, of: url)?.isPartial ?? (head.status == 206)
     beginAgain()
-    lock.withLock { _ in arrived.version = RemoteVersion(head.headers) }
+    if isPart { throw BlobError(.io, "GET \(url): its answer \(head.status) has other bytes than those that were asked for") }
+    lock.withLock { _ in arrived.facts = RemoteFacts(head, of: url, isOfRange: false) }
+  }
+
+  /// Whether a response has the bytes from `offset` on of the version of which the bytes before have arrived. Servers that
+  /// do not heed `If-Range` give a part of the version that is there now. RFC 9110 §14.4, §15.3.7.
+  func isRest(_ head: HTTPHead, from offset: Int64) -> Bool {
+    guard offset > 0, let facts = RemoteFacts(head, of: url), facts.isPartial, facts.start == offset else { return false }
+    return lock.withLock { _ in
+      guard let known = arrived.facts, facts.version == known.version, known.length == nil || facts.length == known.length
+      else { return false }
+      arrived.facts?.length = facts.length
+      return true
+    }
   }
 
   /// Forgets what has arrived: all is compared from the first byte.
@@ -100,7 +115,7 @@ final class Comparison: @unchecked Sendable {
         return nil
       } catch {
         // Bytes that could not be compared must come again, with all before them.
-        arrived.version = nil
+        arrived.facts = nil
         return error
       }
     }

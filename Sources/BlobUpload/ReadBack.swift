@@ -19,20 +19,24 @@ extension Uploader {
   func verify(
     _ expected: ExpectedContent, at target: UploadTarget, location: String?
   ) async throws(UploadError) -> HTTPURL {
-    var (place, failures, before) = (target.url, FailureCount(), Int64(0))
+    var (place, failures, farthest) = (target.url, FailureCount(), Int64(0))
     var comparison: Comparison?
     do throws(UploadError) {
       try await repeating { () async throws(UploadError) in
         let context = context()
         place = try await destination.uploadProtocol.place(of: target, location: location, context)
         let begun = if let comparison, comparison.url == place { comparison } else { Comparison(expected, place) }
-        (comparison, before) = (begun, begun.received)
+        comparison = begun
         try await context.compare(begun)
       } _: { error async throws(UploadError) in
-        // The bytes that have arrived need not come again, so a line that breaks now and then is no reason to give up.
-        let more = max(0, (comparison?.received ?? 0) - before)
-        failures.noteSent(more)
-        if more > 0 { _ = failures.noteKept(more) }
+        // The bytes that have arrived need not come again, so a line that breaks now and then is no reason to give up. Where all
+        // of them come again, only those beyond the farthest point count.
+        let more = (comparison?.received ?? 0) - farthest
+        if more >= UploadContext.leastPart {
+          farthest += more
+          failures.noteSent(more)
+          _ = failures.noteKept(more)
+        }
         try await wait(after: error, &failures, "\(target.path)")
       }
     } catch {
@@ -80,13 +84,46 @@ extension UploadContext {
   }
 
   private func read(_ comparison: Comparison, _ mayBeShort: Bool) async throws(UploadError) -> ReadBack {
+    var smallParts = 0
+    while true {
+      let before = comparison.received
+      var request = HTTPRequest("GET", comparison.url)
+      guard let answered = try await receive(&request, comparison) else { continue }
+      guard answered.hasFile else { return ReadBack(request: request, response: answered) }
+      if comparison.lacksBytes {
+        // The server has given a part of the rest. RFC 9110 §15.3.7.
+        if comparison.received - before < Self.leastPart { smallParts += 1 }
+        if smallParts < Self.mostSmallParts { continue }
+        throw UploadError(
+          .giveUp, .file,
+          "GET \(comparison.url): cannot be read back: the server gives parts of less than \(Self.leastPart) bytes")
+      }
+      let end = try await readingSource { cancel, _ throws(BlobError) in
+        cancel.whileWaiting(wakeUp: comparison.cancel.cancel) {
+          Result { () throws(UploadError) in try comparison.end(mayBeShort: mayBeShort) }
+        }
+      }
+      return ReadBack(request: request, response: answered, isCompared: true, isShort: try !end.get())
+    }
+  }
+
+  /// Fewer bytes of an answer are no progress.
+  fileprivate static var leastPart: Int64 { 16 << 10 }
+  private static var mostSmallParts: Int { 100 }
+
+  /// Asks for the bytes that have not arrived, and compares them. nil: there is another version now, or another part was given,
+  /// and all bytes are to be asked for.
+  private func receive(
+    _ request: inout HTTPRequest, _ comparison: Comparison
+  ) async throws(UploadError) -> HTTPResponse? {
     let rest = comparison.fieldsForRest
-    // Not every transport tells of the head before the content.
     if rest == nil { comparison.beginAgain() }
-    var request = HTTPRequest("GET", comparison.url)
+    // A cache on the way knows nothing of the file that is at the server now. RFC 9111 §5.2.1.4.
+    request.headers.add("Cache-Control", "no-cache")
     for field in rest?.fields ?? [] { request.headers.add(field.name, field.value) }
+    let start = comparison.received
     let coding = Mutex<String?>(nil)
-    let hasContent = Mutex(false)
+    let hasBegun = Mutex(false)
     let answered: HTTPResponse
     do {
       let on = Exchange(
@@ -95,7 +132,7 @@ extension UploadContext {
           try comparison.take(bytes)
         },
         began: { head throws(BlobError) in
-          hasContent.withLock { $0 = true }
+          hasBegun.withLock { $0 = true }
           guard let named = head.contentCoding else { return try comparison.begin(head) }
           coding.withLock { $0 = named }
           throw BlobError(.unsupported, "the content has a coding")
@@ -103,25 +140,23 @@ extension UploadContext {
       answered = try await send(following: &request, on)
     } catch {
       if let coding = coding.withLock({ $0 }) { throw .coded(coding, request) }
-      throw comparison.difference ?? error
+      if let difference = comparison.difference { throw difference }
+      // The answer was another part. Without `Range` there is none.
+      if rest != nil, comparison.received == 0 { return nil }
+      throw error
     }
-    if rest != nil, [412, 416].contains(answered.status) {
-      // Another version is there now.
-      comparison.beginAgain()
-      return try await read(comparison, mayBeShort)
-    }
-    // The file that is there now is empty.
-    if rest != nil, answered.status == 200, !hasContent.withLock({ $0 }) { comparison.beginAgain() }
-    guard answered.status == 200 || answered.status == 206 && rest != nil else {
-      return ReadBack(request: request, response: answered)
-    }
-    let end = try await readingSource { cancel, _ throws(BlobError) in
-      cancel.whileWaiting(wakeUp: comparison.cancel.cancel) {
-        Result { () throws(UploadError) in try comparison.end(mayBeShort: mayBeShort) }
-      }
-    }
-    return ReadBack(request: request, response: answered, isCompared: true, isShort: try !end.get())
+    guard rest != nil else { return answered }
+    // Not every transport tells of the head before the content, and none does where there is no content.
+    if answered.hasFile, hasBegun.withLock({ $0 }) || comparison.isRest(answered.head, from: start) { return answered }
+    guard [200, 206, 412, 416].contains(answered.status) else { return answered }
+    comparison.beginAgain()
+    return nil
   }
+}
+
+extension HTTPResponse {
+  /// Whether this has content that can be compared.
+  fileprivate var hasFile: Bool { status == 200 || status == 206 }
 }
 
 /// A response to GET for a comparison.

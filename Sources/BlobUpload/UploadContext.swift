@@ -87,6 +87,8 @@ final class UploadServer: Sendable {
   let credentials: Credentials
   let endpoint: HTTPURL
   let knowledge: HostState
+  /// nil: there is none.
+  let journal: Journal?
   /// Adds a signature over the complete request as the last step before it is sent.
   let sign: (@Sendable (inout HTTPRequest) -> Void)?
   /// Called with the number of bytes that were just read to be compared with the server's bytes.
@@ -99,7 +101,8 @@ final class UploadServer: Sendable {
 
   init(
     _ transport: any Transport, _ credentials: Credentials, at endpoint: HTTPURL, _ knowledge: HostState,
-    sign: (@Sendable (inout HTTPRequest) -> Void)? = nil, compared: @escaping @Sendable (Int) -> Void = { _ in },
+    journal: Journal? = nil, sign: (@Sendable (inout HTTPRequest) -> Void)? = nil,
+    compared: @escaping @Sendable (Int) -> Void = { _ in },
     notice: @escaping @Sendable (String) -> Void = { _ in },
     patiently:
       @escaping @Sendable (
@@ -110,6 +113,7 @@ final class UploadServer: Sendable {
     self.credentials = credentials
     self.endpoint = endpoint
     self.knowledge = knowledge
+    self.journal = journal
     self.sign = sign
     self.compared = compared
     self.notice = notice

@@ -27,9 +27,10 @@ final class UploadEngine: Sendable {
       throw UploadError(.giveUp, .file, "it has \(length) bytes, and the server takes \(most) at most")
     }
     let source = Uploader.prepared(source, info)
-    if session == nil, sealed != nil { try await checkName(of: target) }
     // A file that is sealed under a new key has other bytes than every file at the server.
-    if session == nil, doubted == nil, sealed == nil,
+    let isNew = sealed?.isUnderNewKey ?? false
+    if session == nil, isNew { try await checkName(of: target) }
+    if session == nil, doubted == nil, !isNew,
       uploader.destination.acquaintance.existing.isAskedFirst(info.length, target),
       let found = try await existing(source, info, target)
     {
@@ -39,8 +40,8 @@ final class UploadEngine: Sendable {
     do throws(UploadError) {
       return stored(
         try await send(
-          source, info, to: target, entry: entry, seal: sealed?.boxed, resuming: session, receipts: receipts,
-          comparing: doubted, sentAtMost: limit, progress: progress))
+          source, info, to: target, entry: entry, resuming: session, receipts: receipts, comparing: doubted,
+          sentAtMost: limit, progress: progress))
     } catch {
       // A full server reserves room for a file before it compares the file with the one that has the name.
       guard session == nil, error.status == 507, uploader.destination.acquaintance.existing.mayBeAsked(target),
@@ -52,13 +53,13 @@ final class UploadEngine: Sendable {
   }
 
   private func send(
-    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?, seal: BoxedSeal?,
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, entry: Int64?,
     resuming session: UploadSession?,
     receipts: [PartReceipt], comparing doubted: [SentRange]?, sentAtMost limit: Int64?, progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {
     var earlier = EarlierUpload(session: session, receipts: receipts, doubted: doubted, sentLimit: limit)
     var ledger: (any UploadLedger)?
-    if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry, seal: seal) }
+    if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry) }
     // Most files are small and are sent here, without considering parts or pipes.
     if session == nil, let length = info.length, length < uploader.splitting.leastLength {
       let run = UploadRun(self, source, info, target, ledger, progress)

@@ -26,21 +26,11 @@ protocol UploadLedger: AnyObject, Sendable {
 final class JournalLedger: UploadLedger {
   private let journal: Journal
   private let id: Int64
-  /// The seal of the bytes, for each session; nil: they are not sealed, or no later run may go on with them.
-  private let seal: BoxedSeal?
   var entry: Int64? { id }
 
-  init(_ journal: Journal, _ entry: Int64, seal: BoxedSeal?) {
-    self.journal = journal
-    self.seal = seal
-    id = entry
-  }
+  init(_ journal: Journal, _ entry: Int64) { (self.journal, id) = (journal, entry) }
 
-  func opened(_ session: UploadSession) {
-    var session = session
-    session.seal = seal?.text
-    journal.opened(id, session)
-  }
+  func opened(_ session: UploadSession) { journal.opened(id, session) }
   func acknowledged(_ offset: Int64) { journal.acknowledged(id, offset) }
   func restarted() { journal.restarted(id) }
   func abandoned() { journal.abandoned(id) }

@@ -16,6 +16,9 @@ public struct UploadResult: Sendable, Codable, Hashable {
   /// been sent by another upload.
   public var isCompared: Bool
 
+  /// What the upload leaves at the server, for a later run to delete; nil: nothing.
+  var leftover: UploadSession?
+
   /// The digest that `UploadQueue.digest` asks for, of the bytes that were read to be sent; nil: none was asked for, or they
   /// were not read in order from the first to the last.
   package var digest: [UInt8]?

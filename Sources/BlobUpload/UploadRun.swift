@@ -60,6 +60,10 @@ final class UploadRun {
         if var result = try await step() {
           try storedCheck.check(result)
           tracker.endReplacement()
+          if let leftover = result.leftover {
+            ledger?.opened(leftover)
+            ledger?.abandoned()
+          }
           let length = length ?? result.length ?? progress.sent
           result.length = length
           uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)

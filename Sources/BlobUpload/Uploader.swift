@@ -120,7 +120,7 @@ public struct Uploader: Sendable {
 
   var server: UploadServer {
     UploadServer(
-      transport, destination.credentials, at: destination.endpoint, destination.acquaintance,
+      transport, destination.credentials, at: destination.endpoint, destination.acquaintance, journal: journal,
       sign: destination.traits.sign,
       compared: compared ?? { _ in }, notice: notice ?? { _ in },
       patiently: { what, ask async throws(UploadError) in try await patiently(what, ask) })

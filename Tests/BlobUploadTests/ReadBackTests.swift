@@ -86,14 +86,16 @@ import Testing
     #expect(ranges.count <= 21)
   }
 
-  /// The bytes that have arrived before are those of the old version, and the rest is equal in both.
-  @Test func twoVersionsAreNeverComparedAsOne() async throws {
+  /// The bytes that have arrived before are those of the old version, and the rest is equal in both. Servers of S3 do not
+  /// heed `If-Range`.
+  @Test(arguments: [true, false]) func twoVersionsAreNeverComparedAsOne(_ heedsConditions: Bool) async throws {
     let peer = try ServedFolder()
     let source = PatternSource(length: 300_000)
     let other = DataSource([UInt8(9)] + Array(source.bytes(count: 300_000).dropFirst()))
     let direct = Uploader(put(peer), transport: SocketTransport())
     _ = try await direct.upload(source, as: "stored")
-    let cutting = CuttingTransport(SocketTransport(), most: 100_000) {
+    let change: CuttingTransport.Change = { if !heedsConditions { $0.headers["If-Range"] = nil } }
+    let cutting = CuttingTransport(SocketTransport(), most: 100_000, change) {
       var target = direct.destination.target("stored", length: 300_000)
       target.overwrite = true
       _ = try? await direct.upload(other, other.info, to: target)
@@ -101,6 +103,28 @@ import Testing
     let uploader = Uploader(put(peer), transport: cutting, retry: RetryPolicy(first: .zero))
     let error = await #expect(throws: UploadError.self) {
       try await uploader.verify(source, source.info, at: put(peer).target("stored", length: 300_000))
+    }
+    #expect(error?.message.contains("differs within") == true, "\(error?.message ?? "nothing")")
+  }
+
+  /// Of a server that gives less than was asked for, and of one that answers 200 to a request for a range, as rclone's does.
+  @Test(arguments: [206, 200]) func partsOfTheRestAreComparedInTurn(_ status: Int) async throws {
+    let peer = try ServedFolder()
+    let source = PatternSource(length: 300_000)
+    let change: CuttingTransport.Change = { request in
+      guard status == 206, let start = request.headers["Range"]?.dropFirst(6).dropLast(), let first = Int(start) else {
+        return
+      }
+      request.headers["Range"] = "bytes=\(first)-\(first + 40_000)"
+    }
+    let cutting = CuttingTransport(SocketTransport(), most: 100_000, change, statusOfParts: status)
+    let uploader = Uploader(put(peer), transport: cutting, retry: RetryPolicy(retries: 3, first: .zero))
+    _ = try await uploader.upload(source, as: "stored")
+    try await uploader.verify(source, source.info, at: put(peer).target("stored", length: 300_000))
+    #expect(cutting.gets.dropFirst().allSatisfy { $0["Range"] != nil }, "\(cutting.gets)")
+    let other = PatternSource(length: 300_000, seed: 1)
+    let error = await #expect(throws: UploadError.self) {
+      try await uploader.verify(other, other.info, at: put(peer).target("stored", length: 300_000))
     }
     #expect(error?.message.contains("differs within") == true, "\(error?.message ?? "nothing")")
   }
@@ -158,12 +182,21 @@ import Testing
 private final class CuttingTransport: Transport {
   private let transport: any Transport
   private let most: Int
+  private let change: Change
+  private let statusOfParts: Int
   private let afterFirstCut: @Sendable () async -> Void
   private let seen = Mutex<[HTTPHeaders]>([])
   private let cuts = Mutex(0)
 
-  init(_ transport: any Transport, most: Int, afterFirstCut: @escaping @Sendable () async -> Void = {}) {
+  typealias Change = @Sendable (inout HTTPRequest) -> Void
+
+  /// `change`: makes another request of each. `statusOfParts`: replaces 206 in the answers.
+  init(
+    _ transport: any Transport, most: Int, _ change: @escaping Change = { _ in }, statusOfParts: Int = 206,
+    afterFirstCut: @escaping @Sendable () async -> Void = {}
+  ) {
     (self.transport, self.most, self.afterFirstCut) = (transport, most, afterFirstCut)
+    (self.change, self.statusOfParts) = (change, statusOfParts)
   }
 
   /// The fields of all requests with GET.
@@ -185,8 +218,18 @@ private final class CuttingTransport: Transport {
       if count > 0 { try take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
       if count < bytes.count { throw BlobError(.io, "cut") }
     }
+    let began = on.began
+    on.began = { [statusOfParts] head throws(BlobError) in
+      var head = head
+      if head.status == 206 { head.status = statusOfParts }
+      try began?(head)
+    }
+    var request = request
+    change(&request)
     do {
-      return try await transport.send(request, body: body, on)
+      var answer = try await transport.send(request, body: body, on)
+      if answer.status == 206 { answer.head.status = statusOfParts }
+      return answer
     } catch {
       guard error.cause?.message == "cut" else { throw error }
       let isFirst = cuts.withLock { cuts in

@@ -132,6 +132,8 @@ extension JournalTests {
       return id
     }
 
+    private let index = SentIndex(id: 0, path: "fullbore-index-a.age", sha256: [1, 2])
+
     @Test func onlyWhatIsDoneAndInNoIndexIsNamed() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
@@ -148,7 +150,7 @@ extension JournalTests {
       let file = UnindexedFile(id: first, path: "a.jpg", length: 100, modified: 9)
       #expect(try await other.unindexed(at: destination, limit: 10) == [file])
       #expect(try await other.unindexedDestinations().keys.sorted() == [destination])
-      try await other.indexed([first])
+      try await other.indexed([first], in: index, at: destination)
       #expect(try await other.unindexed(at: destination, limit: 10).isEmpty)
       #expect(try await other.unindexedDestinations().isEmpty)
       // What is sent again is named again, and what is done already is not.
@@ -169,16 +171,60 @@ extension JournalTests {
       let found = try await journal.unindexed(at: destination, limit: 10)
       #expect(found.count == 1 && found.first?.path == "a.jpg" && found.first?.modified == 9)
       #expect(try await journal.unindexedDestinations().keys.sorted() == [destination])
-      try await journal.indexed(found.map(\.id))
+      try await journal.indexed(found.map(\.id), in: index, at: destination)
       try await journal.foundTaken(file, at: destination)
       #expect(try await journal.unindexed(at: destination, limit: 10).isEmpty)
       #expect(try await journal.unindexedDestinations().isEmpty)
     }
 
-    @Test func aJournalOfVersion14GetsTheTable() async throws {
+    @Test func theNamesOfALostIndexAreSentAgain() async throws {
+      let journal = try await JournalFolder().open()
+      let first = try await done(sealed("a.jpg"), in: journal)
+      _ = try await done(sealed("b.jpg"), in: journal)
+      let destination = try #require(try await journal.finished().first).destinationID
+      try await journal.foundTaken(UnindexedFile(id: 0, path: "c.jpg", length: 100, modified: 9), at: destination)
+      let files = try await journal.unindexed(at: destination, limit: 10)
+      #expect(files.map(\.path) == ["a.jpg", "b.jpg", "c.jpg"])
+      try await journal.indexed([first], in: index, at: destination)
+      try await journal.indexed(files.dropFirst().map(\.id), in: index, at: destination)
+      let sent = try await journal.sentIndexes(at: destination)
+      #expect(sent.map(\.path) == [index.path, index.path] && sent.map(\.sha256) == [[1, 2], [1, 2]])
+      #expect(try await journal.unindexed(at: destination, limit: 10).isEmpty)
+      try await journal.lost(sent[1])
+      #expect(try await journal.unindexed(at: destination, limit: 10).map(\.path) == ["b.jpg", "c.jpg"])
+      #expect(try await journal.sentIndexes(at: destination).map(\.id) == [sent[0].id])
+    }
+
+    /// The second version is refused, since the first one is at the destination.
+    @Test func aVersionThatIsReplacedKeepsItsName() async throws {
+      let journal = try await JournalFolder().open()
+      _ = try await done(sealed("a.jpg"), in: journal)
+      let destination = try #require(try await journal.finished().first).destinationID
+      var grown = sealed("a.jpg")
+      (grown.length, grown.validator) = (200, Validator(version: "grown"))
+      let second = try #require(try await journal.claim(grown).id)
+      journal.failed(second, "refused")
+      try await journal.flush()
+      let files = try await journal.unindexed(at: destination, limit: 10)
+      #expect(files.map(\.path) == ["a.jpg"] && files.map(\.length) == [100])
+    }
+
+    @Test(arguments: [14, 15]) func anOlderJournalGetsTheTables(_ version: Int) async throws {
       let folder = JournalFolder()
       try await folder.open().close()
-      try Database(folder.path).execute("DROP TABLE unindexed; DROP TABLE taken; PRAGMA user_version=14")
+      let old = try Database(folder.path)
+      try old.execute("DROP TABLE unindexed; DROP TABLE taken; DROP TABLE names_index")
+      if version == 15 {
+        try old.execute(
+          """
+          CREATE TABLE unindexed(upload INTEGER PRIMARY KEY, modified INTEGER);
+          CREATE TABLE taken(
+            id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, length INTEGER, modified INTEGER,
+            indexed INTEGER NOT NULL, UNIQUE(destination, path)
+          );
+          """)
+      }
+      try old.execute("PRAGMA user_version=\(version)")
       let journal = try await folder.open()
       _ = try await done(sealed("a.jpg"), in: journal)
       #expect(try await journal.unindexedDestinations().count == 1)

@@ -65,10 +65,12 @@ import Testing
     /// The seal of the unfinished upload in the journal.
     func seal() async throws -> FileSeal? {
       let journal = try await Journal(at: folder.path.appending("journal"))
-      let session = try await journal.unfinished().first { !$0.isLeftover }?.session
+      let entry = try await journal.unfinished().first { !$0.isLeftover }
+      var box: String?
+      if let entry { box = try await journal.seal(of: entry.id) }
       let key = try await journal.knownSealKey()
       await journal.close()
-      guard let box = session?.seal.flatMap({ Base64.decode($0) }), let key else { return nil }
+      guard let box = box.flatMap({ Base64.decode($0) }), let key else { return nil }
       return FileSeal(unboxing: box, under: key)
     }
 
@@ -123,6 +125,29 @@ import Testing
     #expect(try await bench.run(other) == nil)
     let prefix = try await bench.expectOpens(as: other)
     #expect(prefix != seal?.prefix)
+    await bench.stop()
+  }
+
+  /// The process is ended after the server has got the whole file in one request, and before it has the answer.
+  @Test(arguments: ["put", "s3", "tus", "resumable", "dav"])
+  func whatHasArrivedIsFoundByTheNextRun(_ name: String) async throws {
+    let bench = try await Bench(try #require(ProtocolFixture.all.first { $0.name == name }))
+    let source = PatternSource(length: 50_000, seed: 1)
+    let isSent = Monitor(false)
+    let transport = FaultyTransport(bench.transport) { _, request in
+      isSent.update { isSent in
+        if isSent { return .before(.cancelled) }
+        isSent = ["PUT", "POST"].contains(request.method)
+        return isSent ? .loseAnswer : .none
+      }
+    }
+    #expect(try await bench.run(source, over: transport)?.side == .cancelled)
+    #expect(try await bench.seal() != nil)
+    let arrived = await bench.arrived()
+    #expect(try await bench.run(source) == nil)
+    _ = try await bench.expectOpens(as: source)
+    if let arrived { #expect(await bench.arrived() == arrived, "the file of the first run stays") }
+    #expect(try await bench.seal() == nil, "the key is forgotten")
     await bench.stop()
   }
 

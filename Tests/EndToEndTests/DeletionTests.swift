@@ -8,16 +8,16 @@ extension EndToEnd {
   /// `push --delete-after-verify`: only what is proved at the destination is deleted here.
   @Suite(.serialized) struct DeletionTests {
     let scratch = try! Scratch()
-    private var card: String { scratch.path("card/DCIM/") }
-    private var left: [String] { Folder(card).files().keys.sorted() }
+    var card: String { scratch.path("card/DCIM/") }
+    var left: [String] { Folder(card).files().keys.sorted() }
 
-    private func makeCard() throws {
+    func makeCard() throws {
       for name in ["A/IMG_1.JPG", "A/IMG_1.AAE", "A/IMG_2.JPG", "B/notes.txt"] {
         try scratch.photo("card/DCIM/\(name)", seed: UInt64(name.utf8.reduce(0) { $0 &* 31 &+ Int($1) } & 0xFFFF))
       }
     }
 
-    private func push(_ arguments: String..., to url: String) async throws -> Command {
+    func push(_ arguments: String..., to url: String) async throws -> Command {
       let command = try Command(
         Tool.fullbore, ["push", "--delete-after-verify"] + arguments + [card, url], in: scratch)
       try await command.wait()
@@ -162,9 +162,14 @@ extension EndToEnd {
     @Test func aFileThatChangesMeanwhileStays() async throws {
       try makeCard()
       let file = scratch.path("card/DCIM/A/IMG_2.JPG")
+      let isAsked = Atomic(false)
       let peer = DavPeer { request in
-        // The last request for the content of the file is that of the comparison.
-        if request.method == "GET", request.path.hasSuffix("notes.txt") {
+        // The last request for a file is the one for its first byte.
+        if request.method != "GET" || request.headers["Range"] != "bytes=0-0" { return nil }
+        if request.path.hasSuffix("IMG_2.JPG") { isAsked.store(true, ordering: .relaxed) }
+        if request.path.hasSuffix("notes.txt") {
+          // The file has its own name again.
+          while !isAsked.load(ordering: .relaxed) || !FileManager.default.fileExists(atPath: file) { usleep(1000) }
           try? Data([1, 2, 3]).write(to: URL(fileURLWithPath: file))
         }
         return nil

@@ -16,9 +16,9 @@ extension EndToEnd {
       let stored = Stored()
       let peer = HTTPPeer { request in
         switch request.method {
-        case "PUT" where request.path == "/store": return stored.put(request.body)
+        case "PUT" where request.path == "/store": return stored.put(request)
         case "PUT": return .init(307, ["Location": "/store"])
-        case "HEAD" where request.path == "/store", "GET" where request.path == "/store": return stored.get
+        case "HEAD" where request.path == "/store", "GET" where request.path == "/store": return stored.get(request)
         default: return .init(404)
         }
       }
@@ -30,18 +30,67 @@ extension EndToEnd {
       #expect(push.errors.components(separatedBy: "would replace the other").count == 3, "\(push.errors)")
       #expect(push.output.contains("1 file sent") && push.output.contains("2 failed"), "\(push.output)")
     }
+
+    /// A server that redirects the PUT of one name to the URL of another one.
+    private func peerThatRedirectsOne(_ stored: Stored) -> HTTPPeer {
+      HTTPPeer { request in
+        switch (request.method, request.path) {
+        case ("PUT", "/in/a.JPG"): .init(307, ["Location": "/in/b.JPG"])
+        case ("PUT", _): stored.put(request)
+        default: stored.get(request)
+        }
+      }
+    }
+
+    private func push(to peer: HTTPPeer, _ options: [String]) async throws -> Command {
+      for (index, name) in ["a.JPG", "b.JPG"].enumerated() {
+        try scratch.file("card/\(name)", 20_000, seed: UInt64(index))
+      }
+      let push = try Command(
+        Tool.fullbore,
+        ["push", "--journal", scratch.newPath("journal")] + options + [scratch.path("card/"), "put+\(peer.url)in/"],
+        in: scratch)
+      try await push.wait()
+      return push
+    }
+
+    /// The server redirects the PUT of one name to the URL of another file of the same push.
+    @Test(arguments: [["--jobs", "1"], [], ["--overwrite"]])
+    func redirectToAnotherFileOfThePushLosesNone(_ options: [String]) async throws {
+      for _ in 0..<4 {
+        let stored = Stored()
+        let peer = peerThatRedirectsOne(stored)
+        defer { peer.stop() }
+        let push = try await push(to: peer, options)
+        #expect(push.end == .exited(1), "\(push.output)\(push.errors)")
+        #expect(stored.count <= 1 && push.errors.contains("would replace"), "\(push.errors)")
+      }
+    }
+
+    @Test func redirectedFileGetsAnotherName() async throws {
+      let stored = Stored()
+      let peer = peerThatRedirectsOne(stored)
+      defer { peer.stop() }
+      let push = try await push(to: peer, ["--on-conflict", "rename"])
+      #expect(push.end == .exited(0) && stored.count == 2, "\(push.output)\(push.errors)")
+      // Either of the two may come first.
+      let isRenamed = ["PUT /in/a-2.JPG", "PUT /in/b-2.JPG"].contains { peer.requests.contains($0) }
+      #expect(isRenamed, "\(peer.requests)")
+    }
   }
 }
 
-/// The content of one URL.
+/// What was sent to the URLs of a server, in the order of arrival.
 private final class Stored: Sendable {
-  private let versions = Mutex<[[UInt8]]>([])
-  var count: Int { versions.withLock { $0.count } }
+  private let requests = Mutex<[HTTPPeer.Request]>([])
+  var count: Int { requests.withLock { $0.count } }
 
-  func put(_ body: [UInt8]) -> HTTPPeer.Reply {
-    versions.withLock { $0.append(body) }
+  func put(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
+    requests.withLock { $0.append(request) }
     return .init(201)
   }
 
-  var get: HTTPPeer.Reply { versions.withLock { $0.last.map { .init(200, [:], $0) } ?? .init(404) } }
+  func get(_ request: HTTPPeer.Request) -> HTTPPeer.Reply {
+    requests.withLock { all in all.last { $0.path == request.path }.map { .init(200, [:], $0.body) } ?? .init(404) }
+  }
 }

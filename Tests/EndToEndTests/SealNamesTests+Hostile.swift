@@ -19,15 +19,24 @@ extension EndToEnd.SealNamesTests {
     "\(folder)/\(names.path(of: BytePath(plain)))"
   }
 
-  @Test func filesWithoutAnEntryKeepTheirOpaqueNames() async throws {
-    let key = try await makeKey()
+  /// A tree that was pushed with its names sealed, at a server. `index` is the name of its only index, and `film` is the opaque
+  /// name of `oben.mov`.
+  private func pushTree(
+    _ key: (file: String, recipient: String)
+  ) async throws -> (server: ServeProcess, index: String, film: String) {
     try makeTree()
     let server = try await ServeProcess.start(in: scratch)
     _ = try await expect(0, "push", "--seal", key.recipient, "--seal-names", card, server.url)
-    let folder = server.folder.path
     let index = try #require(indexes(in: server.folder.files().keys).first)
-    let lines = try await lines(of: "\(folder)/\(index)", key.file)
-    let film = try #require(lines.first { $0.hasSuffix(" oben.mov.age") }).split(separator: " ").map(String.init)[0]
+    let lines = try await lines(of: "\(server.folder.path)/\(index)", key.file)
+    let line = try #require(lines.first { $0.hasSuffix(" oben.mov.age") })
+    return (server, index, String(line.prefix { $0 != " " }))
+  }
+
+  @Test func filesWithoutAnEntryKeepTheirOpaqueNames() async throws {
+    let key = try await makeKey()
+    let (server, index, film) = try await pushTree(key)
+    let folder = server.folder.path
     try FileManager.default.moveItem(atPath: "\(folder)/\(index)", toPath: scratch.path("index"))
     let blind = try await expect(1, "unseal", server.url, restored, "-i", key.file)
     #expect(blind.errors.contains("\(film): no index there names it"), "\(blind.errors)")
@@ -53,14 +62,8 @@ extension EndToEnd.SealNamesTests {
   /// Neither changes what the owner's files are called, and nothing is written outside the folder.
   @Test func indexesOfStrangersAreHarmless() async throws {
     let key = try await makeKey()
-    try makeTree()
-    let server = try await ServeProcess.start(in: scratch)
-    _ = try await expect(0, "push", "--seal", key.recipient, "--seal-names", card, server.url)
+    let (server, index, film) = try await pushTree(key)
     let folder = server.folder.path
-    let index = try #require(indexes(in: server.folder.files().keys).first)
-    let film = try #require(
-      try await lines(of: "\(folder)/\(index)", key.file).first { $0.hasSuffix(" oben.mov.age") }
-    ).split(separator: " ").map(String.init)[0]
     let names = try #require(SealedNames(key: Array(repeating: 7, count: 32)))
     let head = "fullbore-names 1\nkey \(String(repeating: "07", count: 32))\nwritten 9000000000000000000\n"
     func indexPath(_ letter: String) -> String {

@@ -145,7 +145,7 @@ extension EndToEnd.SealNamesTests {
     chmod(file, 0o600)
     _ = try await expect(0, "push", "--seal", key.recipient, "--seal-names", card, server.url)
     // As after a kill, and without the key nothing can be named.
-    try Database(BytePath(scratch.path("journal.sqlite"))).execute("INSERT INTO unindexed SELECT id, 1 FROM upload")
+    try Database(BytePath(scratch.path("journal.sqlite"))).execute("UPDATE unindexed SET named_in = NULL")
     try FileManager.default.removeItem(atPath: file)
     let resume = try await expect(1, "resume")
     #expect(resume.errors.contains("is gone: run the push again with --identity FILE"), "\(resume.errors)")
@@ -183,6 +183,19 @@ extension EndToEnd.SealNamesTests {
     #expect(FileManager.default.fileExists(atPath: restored + "/Hochzeit/IMG_0001-Geheim.jpg"))
   }
 
+  /// The index of every five minutes has not been sent yet.
+  @Test(arguments: [SIGINT, SIGTERM]) func aWatchThatEndsSendsItsIndex(_ signal: Int32) async throws {
+    let key = try await makeKey()
+    try scratch.file("gallery/Anna.jpg", 1000)
+    let server = try await ServeProcess.start(in: scratch)
+    let watch = try await WatchProcess.start(to: server.url, in: scratch, "--seal", key.recipient, "--seal-names")
+    try await watch.until("the file is there") { server.folder.files().count == 1 ? true : nil }
+    watch.command.kill(signal)
+    _ = try await watch.command.wait()
+    _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
+    #expect(Folder(restored).files() == ["Anna.jpg": 1000])
+  }
+
   /// A watch sends the index that the one before it could not send.
   @Test func aWatchSendsWhatIsMissing() async throws {
     let key = try await makeKey()
@@ -191,7 +204,7 @@ extension EndToEnd.SealNamesTests {
     let options = ["--seal", key.recipient, "--seal-names"]
     let first = try await WatchProcess.start(to: server.url, in: scratch, options[0], options[1], options[2])
     try await first.until("the file is there") { server.folder.files().count == 1 ? true : nil }
-    first.command.kill(SIGINT)
+    first.command.kill(SIGKILL)
     _ = try await first.command.wait()
     #expect(indexes(in: server.folder.files().keys).isEmpty)
     let second = try await WatchProcess.start(to: server.url, in: scratch, options[0], options[1], options[2])

@@ -101,6 +101,7 @@ import Testing
       case .file: nil
       case .skipped(let path, let reason): "\(path.name): \(reason)"
       case .failed(let path, let message): "\(path.name): \(message)"
+      case .noticed(let text): text
       }
     }
     #expect(others.count == 3)

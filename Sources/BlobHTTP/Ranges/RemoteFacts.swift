@@ -1,19 +1,19 @@
 import Blobs
 
 /// Facts about a file from the server's response to GET.
-struct RemoteFacts: Sendable, Hashable {
+package struct RemoteFacts: Sendable, Hashable {
   /// Bytes of the whole file; nil if its length is known only at the end.
-  var length: Int64?
+  package var length: Int64?
   /// nil if the server does not identify a version that can be requested again.
-  var version: RemoteVersion?
+  package private(set) var version: RemoteVersion?
   /// Offset of this response's first byte.
-  var start: Int64 = 0
+  package private(set) var start: Int64 = 0
   /// Bytes of the range in this response; nil if the response is not of a range.
   var rangeLength: Int64?
   /// The server gives any range of this version.
   var isRandom: Bool
   /// This response does not contain the whole file.
-  var isPartial = false
+  package private(set) var isPartial = false
   /// When the file was last modified, in nanoseconds since 1970, as the server or the object's metadata tells it; nil: unknown.
   var modified: Int64?
   /// Only the end of the connection ends this response, so a truncated one looks complete. RFC 9112 §6.3, item 8.
@@ -22,7 +22,7 @@ struct RemoteFacts: Sendable, Hashable {
   /// nil if the response is inconsistent, or has the file in an encoding that was not requested. RFC 9110 §14.4.
   ///
   /// - `isOfRange`: the request had a `Range`. The response to any other request must contain the whole file.
-  init?(_ head: HTTPHead, of url: HTTPURL, isOfRange: Bool = true) {
+  package init?(_ head: HTTPHead, of url: HTTPURL, isOfRange: Bool = true) {
     let headers = head.headers
     if Self.encoding(headers, of: url) != nil { return nil }
     version = RemoteVersion(headers)

@@ -58,6 +58,9 @@ enum GetRoutes {
     let modified = HTTPDate.text(seconds: item.modifiedSeconds)
     var headers: HTTPHeaders = ["ETag": item.etag, "Accept-Ranges": "bytes"]
     headers["Last-Modified"] = modified
+    // A cache on the way asks whether the file has changed: whoever compares a file wants the one that is here. RFC 9111
+    // §5.2.2.4.
+    headers["Cache-Control"] = "no-cache"
     headers["Repr-Digest"] = digest
     // The body is not sent, but the response states its length. RFC 9110 §8.6.
     if clientHasIt { return Reply(304, headers, body: .file(file, 0..<item.length)) }

@@ -81,11 +81,19 @@ extension ContentCheck {
     try await isThere(uploader.destination.target(path, length: nil))
   }
 
-  /// Reads a file at the destination and compares it with `source`, byte by byte. Throws if it is not there, or another one.
-  package func readBack(
-    _ file: CheckedFile, from source: any BlobSource, _ info: BlobInfo
-  ) async throws(UploadError) {
-    try await uploader.verify(source, info, at: file.item.target, location: file.location)
+  /// Whether the first byte of a file that was found equal can be read at the destination now, and its length is the same.
+  package func isReadable(_ file: CheckedFile) async throws(UploadError) -> Bool {
+    let target = file.item.target
+    let found = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
+      let context = uploader.context()
+      let place = try await uploader.destination.uploadProtocol.place(of: target, location: file.location, context)
+      return try await context.lengthByGet(of: place, expecting: target.length)
+    }
+    return switch found {
+    case .found(let length): length == nil || length == target.length
+    case .noContent: target.length == 0
+    case .missing, .hidden: false
+    }
   }
 
   /// The path of the sealed file that is there in the place of a missing one; nil: there is none.

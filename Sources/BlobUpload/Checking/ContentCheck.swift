@@ -1,5 +1,4 @@
 import BlobCrypto
-import BlobCrypto
 import BlobHTTP
 import Blobs
 
@@ -11,6 +10,8 @@ package struct ContentCheck: Sendable {
   let downloads: Bool
   /// The identities open sealed files that are read back.
   let identities: [SealIdentity]
+  /// Called with each result before it counts. It may return another one. nil: there is nothing more to be found out.
+  package var confirm: (@Sendable (CheckedFile) async throws(UploadError) -> CheckedFile)?
   let query: VersionQuery
   /// Asks whether files are there, and for no digest.
   private let presence: VersionQuery
@@ -98,7 +99,8 @@ package struct ContentCheck: Sendable {
       func begin(_ index: Int) {
         group.addTask {
           do throws(UploadError) {
-            return .success(try await check(placed[index], known[index], told[index], isSealed: sealed[index]))
+            let file = try await check(placed[index], known[index], told[index], isSealed: sealed[index])
+            return .success(try await confirm?(file) ?? file)
           } catch {
             return .failure(error)
           }

@@ -43,16 +43,9 @@ extension Journal {
 
 // Files that are in no index of sealed names.
 extension Journal {
-  /// The destinations of pushes to the same place as `destination`, for the same recipients and the same user.
   func unindexed(at destination: Int64, limit: Int) throws(JournalError) -> [UnindexedFile] {
     try read { store throws(SQLiteError) in
-      let own = try store.uploads.destinations.destination(destination)
-      var ids: [Int64] = []
-      for id in try store.uploads.destinations.ids(at: own.place) {
-        let other = try store.uploads.destinations.destination(id)
-        if other.seal == own.seal, other.recipient == own.recipient, other.account == own.account { ids.append(id) }
-      }
-      return try store.uploads.unindexed.files(at: ids, limit: limit)
+      try store.uploads.unindexed.files(at: try store.uploads.destinations.sharingNames(with: destination), limit: limit)
     }
   }
 
@@ -61,10 +54,26 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.uploads.unindexed.keepTaken(file, at: destination) }
   }
 
-  /// An index at the destination has these.
-  func indexed(_ ids: [Int64]) throws(JournalError) {
+  /// An index at the destination has these files; its `id` is not used.
+  func indexed(_ ids: [Int64], in index: SentIndex, at destination: Int64) throws(JournalError) {
     try read { store throws(SQLiteError) in
-      try store.database.transaction { () throws(SQLiteError) in try store.uploads.unindexed.remove(ids) }
+      try store.database.transaction { () throws(SQLiteError) in
+        try store.uploads.unindexed.note(ids, in: index, at: destination)
+      }
+    }
+  }
+
+  /// The indexes that were sent to a destination, or to another one with the same place and recipients.
+  func sentIndexes(at destination: Int64) throws(JournalError) -> [SentIndex] {
+    try read { store throws(SQLiteError) in
+      try store.uploads.unindexed.sent(at: try store.uploads.destinations.sharingNames(with: destination))
+    }
+  }
+
+  /// An index is not at the destination any more, or has other bytes.
+  func lost(_ index: SentIndex) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      try store.database.transaction { () throws(SQLiteError) in try store.uploads.unindexed.forget(index) }
     }
   }
 
@@ -77,5 +86,18 @@ extension Journal {
       }
       return found
     }
+  }
+}
+
+extension DestinationTable {
+  /// The destinations of pushes to the same place as `destination`, for the same recipients and the same user.
+  fileprivate func sharingNames(with destination: Int64) throws(SQLiteError) -> [Int64] {
+    let own = try self.destination(destination)
+    var found: [Int64] = []
+    for id in try ids(at: own.place) {
+      let other = try self.destination(id)
+      if other.seal == own.seal, other.recipient == own.recipient, other.account == own.account { found.append(id) }
+    }
+    return found
   }
 }

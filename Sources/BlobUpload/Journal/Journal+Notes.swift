@@ -15,6 +15,9 @@ extension Journal {
   /// The session was created or has changed. Written at once.
   package nonisolated func opened(_ id: Int64, _ session: UploadSession) { note(id, .opened(session)) }
 
+  /// The upload is sealed under a key, of which `box` is the encrypted form. Written at once.
+  nonisolated func sealing(_ id: Int64, _ box: String) { note(id, .sealing(box)) }
+
   /// Bytes that the server has confirmed. Written within a second; only the latest offset.
   package nonisolated func acknowledged(_ id: Int64, _ offset: Int64) { note(id, .acknowledged(offset)) }
 

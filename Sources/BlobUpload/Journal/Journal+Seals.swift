@@ -34,12 +34,17 @@ extension Journal {
     return key
   }
 
+  /// The encrypted seal of an upload that is not done; nil: there is none.
+  func seal(of id: Int64) throws(JournalError) -> String? {
+    try read { store throws(SQLiteError) in try store.uploads.seals.box(of: id) }
+  }
+
   /// Deletes the key, unless an unfinished upload or another process may need it. Writes all notes first.
   func forgetUnusedSealKey() throws(JournalError) {
     let file = SealKeyFile(beside: path)
     if !file.exists { return }
     try write { store, _ throws(SQLiteError) in
-      if try store.owners.others().isEmpty, try !store.uploads.haveSeals() { file.delete() }
+      if try store.owners.others().isEmpty, try !store.uploads.seals.isNeeded() { file.delete() }
     }
     knownKey.withLock { $0 = nil }
   }
@@ -51,17 +56,5 @@ extension Journal {
   func sealedContents(of ids: [Int64]) throws(JournalError) -> [Int64: SealedContent] {
     if ids.isEmpty { return [:] }
     return try read { store throws(SQLiteError) in try store.uploads.contents.contents(of: ids) }
-  }
-}
-
-extension UploadTable {
-  /// Whether an upload that is not done, and not given up, has a seal in its session.
-  func haveSeals() throws(SQLiteError) -> Bool {
-    let select = try database.statement(
-      """
-      SELECT 1 FROM upload INDEXED BY unfinished
-      WHERE state IN (0, 1, 3) AND state <> 2 AND session LIKE '%"seal":%' LIMIT 1
-      """)
-    return try select.first { $0.int(0) } != nil
   }
 }

@@ -75,6 +75,11 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.uploads.sources(of: intent.key) }
   }
 
+  /// Whether the destination of an entry has an entry of another source for this place, whatever its state is.
+  func hasOther(than entry: Int64, at target: String) throws(JournalError) -> Bool {
+    try read { store throws(SQLiteError) in try store.uploads.hasOther(than: entry, at: target) }
+  }
+
   /// The uploads to a destination, in any state, for which `isMeant` returns true. Reads every entry of the destination.
   package func uploads(
     to destination: Int64, where isMeant: @Sendable (JournalUpload) -> Bool

@@ -5,6 +5,8 @@ import Synchronization
 struct JournalNote: Sendable {
   enum Event: Sendable {
     case opened(UploadSession)
+    /// The bytes are sealed under this key, which is encrypted.
+    case sealing(String)
     case acknowledged(Int64)
     case receipt(PartReceipt)
     /// `length`: the total length, if it was unknown before. `keepsChecksums`: keeps the checksums of the sent bytes,
@@ -67,7 +69,7 @@ final class JournalNotes: Sendable {
     state.withLock { state in
       var delay: Delay
       switch note.event {
-      case .opened, .receipt, .restarted, .abandoned, .doubted: delay = .none
+      case .opened, .sealing, .receipt, .restarted, .abandoned, .doubted: delay = .none
       case .done, .failed, .refused, .recognized, .kept, .released: delay = .batch
       case .acknowledged: delay = .progress
       }

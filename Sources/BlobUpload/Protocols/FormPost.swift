@@ -54,8 +54,9 @@ public struct FormPost: UploadProtocol {
     var request = form.request(to: target.endpoint)
     if target.overwrite { request.headers["If-Match"] = "*" }
     var response = try await send(&request, form, first.part, with)
-    if response.status == 412, target.overwrite {  // there is no file to overwrite yet
-      request.headers["If-Match"] = nil
+    // Another client may make or delete the file meanwhile.
+    for _ in 0..<HTTPRequest.mostConditions where target.overwrite {
+      guard request.changeCondition(after: response) else { break }
       response = try await send(&request, form, first.part, with)
     }
     return .finished(try result(of: request, response, with))

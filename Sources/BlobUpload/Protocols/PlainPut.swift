@@ -73,8 +73,14 @@ public struct PlainPut: UploadProtocol {
     var response =
       asksFirst && !target.overwrite
       ? try await with.sendOnce(&request, body) : try await with.send(following: &request, body: body)
-    if response.status == 412, target.overwrite {  // there is no file to overwrite yet
-      request.headers["If-Match"] = nil
+    // Another client may make or delete the file meanwhile.
+    for _ in 0..<HTTPRequest.mostConditions where target.overwrite {
+      let isConditional = request.headers["If-Match"] != nil
+      guard request.changeCondition(after: response) else { break }
+      // Without the condition, a 409 may also mean that a folder is missing, or has the name.
+      if !isConditional {
+        guard body.canBeReadTwice, try await with.send(HTTPRequest("HEAD", request.url)).isSuccess else { break }
+      }
       response = try await with.send(following: &request, body: body)
     }
     guard let result = result(of: response, to: request, for: target) else {

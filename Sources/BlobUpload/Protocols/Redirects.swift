@@ -18,6 +18,7 @@ extension UploadContext {
     let first = request.url
     var visited: [String] = []
     var isRenewed = false
+    if request.method == "PUT" { try checkRedirects(to: first) }
     while true {
       let version = server.credentials.version
       let hop = SentCounter()
@@ -38,14 +39,7 @@ extension UploadContext {
       do throws(UploadError) { next = try target(of: response, to: request) } catch {
         throw leadsToFolder(response, from: request) ? await explained(error, at: request.url) : error
       }
-      if request.method == "PUT", let other = server.knowledge.putAnswers.redirects.follow(from: first, to: next) {
-        var error = refusal(
-          request, response,
-          "answered \(response.status) to \(next), where the PUT of \(other) went too: not followed, since one of the two files "
-            + "would replace the other")
-        error.side = .file
-        throw error
-      }
+      if request.method == "PUT" { try await checkRedirect(of: first, to: next, response) }
       visited.append(request.url.text)
       if visited.contains(next.text) {
         throw refusal(

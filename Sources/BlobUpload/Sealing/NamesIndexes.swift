@@ -28,8 +28,53 @@ package struct NamesIndexes: Sendable {
       }
       if files.isEmpty { return }
       let (bytes, count) = NamesIndex.bytes(of: files, names, at: FileStamp.now)
-      try await send(bytes)
-      do { try await journal.indexed(files.prefix(count).map(\.id)) } catch { throw UploadError(journal: error) }
+      let index = try await send(bytes)
+      do { try await journal.indexed(files.prefix(count).map(\.id), in: index, at: destinationID) } catch {
+        throw UploadError(journal: error)
+      }
+    }
+  }
+
+  /// Compares the indexes that this journal has sent with those that are at the destination. Returns how many files no index
+  /// there names, which the next call of `send` sends. nil: this journal has sent no index, so that nothing is known.
+  package func unnamed() async throws(UploadError) -> Int? {
+    var lost: [SentIndex] = []
+    let sent = try await read { journal throws(JournalError) in try journal.sentIndexes(at: destinationID) }
+    for index in sent where try await isLost(index) { lost.append(index) }
+    let count = try await read { [lost] journal throws(JournalError) in
+      for index in lost { try journal.lost(index) }
+      return try journal.unindexed(at: destinationID, limit: .max).count
+    }
+    return sent.isEmpty && count == 0 ? nil : count
+  }
+
+  /// Sends them for some seconds at most, also in a task that was cancelled: what an interrupted run has sent gets its names.
+  package func sendAtEnd() async {
+    let sending = Task { try? await send() }
+    let limit = Task {
+      try await Task.sleep(for: .seconds(5))
+      sending.cancel()
+    }
+    await sending.value
+    limit.cancel()
+  }
+
+  private func read<Value: Sendable>(
+    _ body: @Sendable (isolated Journal) throws(JournalError) -> Value
+  ) async throws(UploadError) -> Value {
+    do throws(JournalError) { return try await body(journal) } catch { throw UploadError(journal: error) }
+  }
+
+  /// Whether the index is gone, or has other bytes now. The server's answer is not one that was kept.
+  private func isLost(_ index: SentIndex) async throws(UploadError) -> Bool {
+    do throws(UploadError) {
+      _ = try await uploader.verify(
+        .digest(index.sha256, .sha256), at: destination.target(index.path, length: nil), location: index.location)
+      return false
+    } catch {
+      // A difference has no status. Another refusal says nothing about the index.
+      if error.side == .file, error.cause == nil, [nil, 404, 410].contains(error.status) { return true }
+      throw error
     }
   }
 
@@ -38,43 +83,85 @@ package struct NamesIndexes: Sendable {
     while (try? await Task.sleep(for: .seconds(300))) != nil { try? await send() }
   }
 
-  private func send(_ bytes: [UInt8]) async throws(UploadError) {
+  /// Indexes have names of their own.
+  private var destination: UploadDestination {
+    var destination = uploader.destination
+    destination.sealing?.names = nil
+    return destination
+  }
+
+  private func send(_ bytes: [UInt8]) async throws(UploadError) -> SentIndex {
     let plain = DataSource(bytes)
     let sealed = SealedSource(plain, try await sealing.newSeal(), onlyFor: plain.info.validator, keepsValidator: true)
     var info = plain.info
     info.length = sealing.length(sealing: info.length)
-    var destination = uploader.destination
-    destination.sealing?.names = nil
-    let target = destination.target(SealedNames.newIndexName(), length: info.length)
+    let name = SealedNames.newIndexName()
+    let target = destination.target(name, length: info.length)
+    let digest = try await readingSource { cancel, _ throws(BlobError) in
+      let digest = Digest(.sha256)
+      let reader = try sealed.open(at: 0, cancel)
+      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+      defer { buffer.deallocate() }
+      while case let count = try reader.readChecked(into: buffer), count > 0 {
+        digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      }
+      return digest.value()
+    }
     let result = try await uploader.upload(sealed, info, to: target)
     if verifies { try await uploader.verify(sealed, info, at: target, location: result.location) }
+    return SentIndex(id: 0, path: name, location: result.location, sha256: digest)
   }
 }
 
 extension StoredFiles {
-  /// The key of the names from an index in the folder of the destination. nil: there is no index, or the server lists no
-  /// files. Throws if none of the identities opens an index.
-  package func namesKey(_ identities: [SealIdentity]) async throws(UploadError) -> SealedNames? {
-    var found: [BytePath] = []
-    let isListed = try await lists("") { (entries: [ListedEntry]) async throws(UploadError) in
-      found += entries.filter { !$0.isFolder && SealedNames.isIndex($0.name) }.map(\.name).prefix(Self.mostTried)
-    }
-    if !isListed { return nil }
-    var failure: UploadError?
-    for name in found.prefix(Self.mostTried) {
+  /// The key of the names from the indexes in the folder of the destination. nil: there is no index, or no such folder, or the
+  /// server lists no files. Throws if none of the identities opens an index, and if the indexes have several keys: everyone who
+  /// has the public key can seal an index with a key of his own.
+  ///
+  /// `take` gets the entries of each index, some at a time, and may return false: the rest of that index is not read then.
+  package func namesKey(
+    _ identities: [SealIdentity], _ take: @escaping @Sendable ([NamesIndex.Entry]) -> Bool = { _ in false }
+  ) async throws(UploadError) -> SealedNames? {
+    var (known, failure): ((names: SealedNames, index: BytePath)?, UploadError?)
+    for name in try await indexes() {
       let source = UnsealedSource(try await source(name), with: identities)
       do throws(UploadError) {
-        return try await readingSource { cancel, _ throws(BlobError) in
-          try NamesIndex.read(source, cancel) { _, _ in false }.names
+        let names = try await readingSource { cancel, _ throws(BlobError) in
+          try NamesIndex.read(source, cancel) { _, entries in take(entries) }.names
         }
+        guard let first = known else {
+          known = (names, name)
+          continue
+        }
+        if first.names.key == names.key { continue }
       } catch {
         if error.side == .cancelled { throw error }
         failure = failure ?? error
+        continue
       }
+      throw UploadError(
+        .giveUp, .file,
+        "\(known?.index ?? "") and \(name) have two keys: either two machines have sent files there with a key of their own, or "
+          + "somebody else has put an index there. Look at both with 'age -d -i FILE', and move those of one key to another folder")
     }
-    if let failure { throw failure }
-    return nil
+    if known == nil, let failure { throw failure }
+    return known?.names
   }
 
-  private static let mostTried = 16
+  private func indexes() async throws(UploadError) -> [BytePath] {
+    var found: [BytePath] = []
+    do throws(UploadError) {
+      _ = try await lists("") { (entries: [ListedEntry]) async throws(UploadError) in
+        found += entries.filter { !$0.isFolder && SealedNames.isIndex($0.name) }.map(\.name)
+          .prefix(Self.mostIndexes - found.count)
+      }
+    } catch {
+      // The first push makes the folder.
+      if error.status == 404 { return [] }
+      throw error
+    }
+    return found
+  }
+
+  private static let mostIndexes = 10_000
 }

@@ -7,7 +7,8 @@ import Synchronization
 package final class SealedUpload: BlobSource {
   private struct Key {
     var source: any BlobSource
-    var boxed: BoxedSeal?
+    /// No earlier run has used it.
+    var isNew: Bool
     /// Wraps the source; nil: the destination is not asked for a digest.
     var hashed: HashingSource?
     /// The first reader that leaves a gap in the digest reads the bytes before it, too.
@@ -53,19 +54,18 @@ package final class SealedUpload: BlobSource {
     return info
   }
 
-  /// From now on, the bytes are sealed with `seal`, which must have sealed no other version. `boxed`: the seal for the
-  /// journal; nil: no later run may use it. `hashes`: a digest of the ciphertext is made while it is read.
-  func use(_ seal: FileSeal, for version: Validator?, boxed: BoxedSeal?, hashes: Bool) {
+  /// From now on, the bytes are sealed with `seal`, which must have sealed no other version. `isNew`: no
+  /// earlier run has used it. `hashes`: a digest of the ciphertext is made while it is read.
+  func use(_ seal: FileSeal, for version: Validator?, isNew: Bool, hashes: Bool) {
     let source = SealedSource(plain, seal, onlyFor: version, keepsValidator: true)
     let hashed = hashes && access == .random ? HashingSource(source, .sha256) : nil
-    key.withLock { $0 = Key(source: hashed ?? source, boxed: boxed, hashed: hashed) }
+    key.withLock { $0 = Key(source: hashed ?? source, isNew: isNew, hashed: hashed) }
   }
 
-  /// For the session of the upload in the journal.
-  var boxed: BoxedSeal? { key.withLock { $0?.boxed } }
+  /// Whether the server can have no file with these bytes: no earlier run has used the key.
+  var isUnderNewKey: Bool { key.withLock { $0?.isNew ?? true } }
   /// Forgets the key, once nothing is sent or compared with it any more.
   func forgetKey() { key.withLock { $0 = nil } }
-
   /// Whether it can be opened.
   var hasKey: Bool { key.withLock { $0 != nil } }
 }
@@ -145,41 +145,4 @@ extension UploadItem {
   var keepsChecksums: Bool { info.wantsTrace && !isSealed }
 
   package var isSealed: Bool { sealed != nil }
-}
-
-/// The seal of an upload for the journal. It is encrypted for that once the upload has a session, which most small files
-/// never have.
-final class BoxedSeal: Sendable {
-  private enum State {
-    case open(FileSeal, key: [UInt8])
-    case boxed(String)
-  }
-  private let state: Mutex<State>
-
-  /// `key`: of the file beside the journal.
-  init(_ seal: FileSeal, under key: [UInt8]) { state = Mutex(.open(seal, key: key)) }
-
-  /// `text`: from the journal.
-  init(_ text: String) { state = Mutex(.boxed(text)) }
-
-  /// The encrypted seal, which is the same in each session of the upload.
-  var text: String {
-    state.withLock { state in
-      switch state {
-      case .boxed(let text): return text
-      case .open(let seal, let key):
-        let text = Base64.encode(seal.boxed(under: key))
-        state = .boxed(text)
-        return text
-      }
-    }
-  }
-}
-
-extension UploadSession {
-  /// The seal of a sealed upload, encrypted under the key in the file beside the journal.
-  var seal: String? {
-    get { state["seal"] }
-    set { state["seal"] = newValue }
-  }
 }

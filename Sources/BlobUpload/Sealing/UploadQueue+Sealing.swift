@@ -16,27 +16,32 @@ extension UploadQueue {
   func withKey(
     _ source: SealedUpload, _ item: UploadItem, _ id: Int64, _ earlier: Continuation, _ engine: UploadEngine
   ) async throws(UploadError) -> Continuation {
-    if let entry = earlier.entry, let session = entry.session {
-      if let seal = try await seal(of: session, for: source, item.info) {
-        source.use(seal, for: item.info.validator, boxed: session.seal.map { BoxedSeal($0) }, hashes: asksForDigests)
+    if let entry = earlier.entry {
+      if let seal = try await seal(of: entry, for: source, item.info) {
+        source.use(seal, for: item.info.validator, isNew: false, hashes: asksForDigests)
         if try await isUnchanged(item, earlier) {
           // Parts are sent in any order, so that the digest is made at the end.
-          if session.sizeOfParts == nil { try await source.hash(upTo: entry.acknowledged) }
+          if entry.session != nil, entry.session?.sizeOfParts == nil { try await source.hash(upTo: entry.acknowledged) }
           if earlier.doubted != nil, let now = item.info.validator { journal.recognized(id, now) }
           return Continuation(entry: entry)
         }
       }
-      await giveUp(entry.sessionWithParts ?? session, id, engine)
-      if let now = item.info.validator { journal.recognized(id, now) }
+      if let session = entry.session {
+        await giveUp(entry.sessionWithParts ?? session, id, engine)
+        if let now = item.info.validator { journal.recognized(id, now) }
+      }
     }
     let seal = try await source.sealing.newSeal()
-    var boxed: BoxedSeal?
     if source.goesOn(item.info) {
-      do { boxed = BoxedSeal(seal, under: try await journal.sealKey()) } catch {
+      do throws(JournalError) {
+        journal.sealing(id, Base64.encode(seal.boxed(under: try await journal.sealKey())))
+        // A run after a SIGKILL recognises the file at the server by its key, also where one request sends all of it.
+        try await journal.flush()
+      } catch {
         throw UploadError(journal: error)
       }
     }
-    source.use(seal, for: item.info.validator, boxed: boxed, hashes: asksForDigests)
+    source.use(seal, for: item.info.validator, isNew: true, hashes: asksForDigests)
     return Continuation()
   }
 
@@ -62,20 +67,22 @@ extension UploadQueue {
   /// Deletes what the server has of an earlier upload. A file that is whole there stays, and the server refuses another one
   /// of its name.
   private func giveUp(_ session: UploadSession, _ id: Int64, _ engine: UploadEngine) async {
-    let ledger = JournalLedger(journal, id, seal: nil)
+    let ledger = JournalLedger(journal, id)
     if await uploader.hasWhole(session) { ledger.restarted() } else { await engine.discard(session, ledger) }
   }
 
   /// The seal of an earlier run; nil: the journal does not have it, or it is for another passphrase.
   private func seal(
-    of session: UploadSession, for source: SealedUpload, _ info: BlobInfo
+    of entry: JournalEntry, for source: SealedUpload, _ info: BlobInfo
   ) async throws(UploadError) -> FileSeal? {
-    guard source.goesOn(info), let boxed = session.seal.flatMap({ Base64.decode($0) }) else { return nil }
-    let key: [UInt8]?
-    do { key = try await journal.knownSealKey() } catch { throw UploadError(journal: error) }
-    guard let key, let seal = FileSeal(unboxing: boxed, under: key), await source.sealing.isFor(seal) else {
-      return nil
+    if !source.goesOn(info) { return nil }
+    let (box, key): (String?, [UInt8]?)
+    do { (box, key) = (try await journal.seal(of: entry.id), try await journal.knownSealKey()) } catch {
+      throw UploadError(journal: error)
     }
+    guard let key, let boxed = box.flatMap({ Base64.decode($0) }), let seal = FileSeal(unboxing: boxed, under: key),
+      await source.sealing.isFor(seal)
+    else { return nil }
     return seal
   }
 

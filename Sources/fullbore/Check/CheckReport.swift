@@ -60,6 +60,9 @@ final class CheckReport: PushReport {
     }
   }
 
+  /// See `CheckTotals.hasSealedNames`.
+  func noteSealedNames() { state.withLock { $0.hasSealedNames = true } }
+
   func unlisted(_ folder: BytePath) { state.withLock { $0.unlisted += 1 } }
 
   /// A source that could not become a file to compare.

@@ -16,6 +16,8 @@ struct CheckTotals: Sendable, Hashable {
   var (missing, different, unreadable, notComparable) = (0, 0, 0, 0)
   /// Files that are missing, and of which a sealed one is there.
   var sealed = 0
+  /// An earlier push has sent files there under sealed names, and this check looks for their own names.
+  var hasSealedNames = false
   /// Files that only the destination has.
   var extra = 0
   /// Folders of the destination whose files could not be listed.
@@ -105,6 +107,10 @@ struct CheckTotals: Sendable, Hashable {
   private func remedy(_ options: CheckOptions) -> String {
     if sealed > 0 {
       return "To compare what is sealed, give the options that the push had: '\(options.again) --seal RECIPIENT'."
+    }
+    if missing > 0, hasSealedNames {
+      return "An earlier push has sent files there under sealed names. To compare these, give the options that it had: "
+        + "'\(options.again) --seal RECIPIENT --seal-names'."
     }
     if missing > 0 {
       let also = different > 0 ? "; with --on-conflict rename also what is different, under a new name" : ""

@@ -39,6 +39,9 @@ final class ExtraFiles: Sendable {
     }
   }
 
+  /// Whether the file of this path at the destination was compared.
+  func isNoted(_ path: BytePath) -> Bool { names.isTaken(path, by: path) }
+
   /// Reports what only the destination has.
   func tell(_ check: ContentCheck, _ report: CheckReport) async throws(UploadError) {
     let folders = folders.withLock { $0 }.sorted { $0.key < $1.key }

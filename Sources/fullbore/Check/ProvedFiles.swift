@@ -20,26 +20,16 @@ final class ProvedFiles: Sendable {
   /// A table has 20 bits of a version's hash: two of them make it safe to remove a file by it.
   private let tables = [ClaimedNames(), ClaimedNames()]
 
-  /// Returns whether the file is proved: its bytes were compared, or a digest that the destination has computed.
-  func note(_ file: CheckedFile, believesDigests: Bool) -> Bool {
-    guard case .same(let evidence) = file.result, evidence == .bytes || evidence == .digest && believesDigests,
-      let validator = file.item.info.validator
-    else { return false }
+  func note(_ path: BytePath, _ version: Validator) {
     found.add(1, ordering: .relaxed)
-    renew(file.item.identity, validator)
-    return true
-  }
-
-  /// Whether this version of the file is proved.
-  func has(_ path: BytePath, _ version: Validator) -> Bool {
-    tables.indices.allSatisfy { tables[$0].isTaken(Self.key(path, $0), by: Self.version(version, $0)) }
-  }
-
-  /// A proved file has another version now, with the same content.
-  func renew(_ path: BytePath, _ version: Validator) {
     for (number, table) in tables.enumerated() {
       table.give(Self.key(path, number), to: Self.version(version, number))
     }
+  }
+
+  /// Whether this version of the file is proved.
+  private func has(_ path: BytePath, _ version: Validator) -> Bool {
+    tables.indices.allSatisfy { tables[$0].isTaken(Self.key(path, $0), by: Self.version(version, $0)) }
   }
 
   /// Removes a file and the other files of its photo, if all of them are still the versions that were proved. `names`: of
@@ -65,19 +55,27 @@ final class ProvedFiles: Sendable {
       case let other?: return other
       }
     }
+    return remove(members.map { path.folder.appending($0) })
+  }
+
+  /// Each file gets another name before it is looked at for the last time, so that no file is removed that another program
+  /// puts in its place.
+  private func remove(_ paths: [BytePath]) -> Removal {
+    var aside: [SetAsideFile] = []
     var removed: [BytePath] = []
-    for name in members {
-      // Right before, since another program may have written or replaced the file.
-      if let reason = look(at: name, in: path.folder, descriptor) {
-        return removed.isEmpty ? reason : .removed(removed)
+    do throws(SetAsideFile.Failure) {
+      for path in paths { aside.append(try SetAsideFile(path) { has(path, $0.validator) }) }
+      for file in aside { try file.checkUnchanged() }
+      while let file = aside.first {
+        try file.remove()
+        removed.append(file.path)
+        aside.removeFirst()
       }
-      if name.withCString({ unlinkat(descriptor, $0, 0) }) != 0 {
-        let reason = String(cString: strerror(errno))
-        return removed.isEmpty ? .stays(reason) : .removed(removed)
-      }
-      removed.append(path.folder.appending(name))
+      return .removed(removed)
+    } catch {
+      let reason = aside.givenBack(error.reason)
+      return removed.isEmpty ? .stays(reason) : .removed(removed)
     }
-    return .removed(removed)
   }
 
   /// nil: the file is still the version that was proved.

@@ -11,7 +11,6 @@ struct SourceRemoval: Sendable {
   private let run: PushRun
   private let report: any PushReport
   private let proved = ProvedFiles()
-  private let folders = SameFolders()
 
   init(_ options: PushOptions, _ run: PushRun, _ report: any PushReport) {
     (self.options, self.run, self.report) = (options, run, report)
@@ -23,25 +22,49 @@ struct SourceRemoval: Sendable {
     // A file that an earlier check has compared may have changed at the destination without another date.
     // The keys of sealed files are forgotten, so that only their digests can be compared.
     let downloads = options.verifies && options.seal.sealing == nil
-    let check = ContentCheck(run.uploader, run.journal, downloads: downloads, isAnew: true)
+    var check = ContentCheck(run.uploader, run.journal, downloads: downloads, isAnew: true)
+    let folders = SameFolders(check)
+    check.confirm = { file async throws(UploadError) in try await confirmed(file, folders) }
     // The push has reported what it could not read.
     var quiet = run
     (quiet.report, quiet.counters) = (SilentReport(), PushCounters())
     let opener = try SourceOpener(options.connection, jobs: options.pace.jobs, quiet.report, quiet.counters, nil)
     let feed = PushFeed(quiet, .byName, edits: options.edits, overwrites: false, omitsMetadata: true, names: nil)
-    try await CheckPass(check: check).run(PushWalk(options, quiet.report, quiet.counters), opener, feed) { file in
-      let believes = !run.destination.traits.repeatsDigests
-      if proved.note(file, believesDigests: believes) { return folders.note(file) }
+    let walk = PushWalk(options, quiet.report, quiet.counters)
+    try await CheckPass(check: check).run(walk, opener, feed) { file in
+      if isProved(file) { return }
       kept.add(1, ordering: .relaxed)
       report.failed(file.item.identity, "stays here: \(file.reasonToStay)")
     }
-    try await folders.check(check, proved)
+    try await run.sendLostNames()
     let removed = try await removeProved(kept)
     let stay = kept.load(ordering: .relaxed)
     report.notice(
       "\(Quantity.plural(removed, "file")) removed here, proved at the destination"
         + (stay > 0 ? "; \(Quantity.grouped(stay)) \(stay == 1 ? "stays" : "stay")" : ""))
     return stay == 0
+  }
+
+  /// Whether the bytes were compared, or a digest that the destination has computed.
+  private func isProved(_ file: CheckedFile) -> Bool {
+    guard case .same(let evidence) = file.result else { return false }
+    return evidence == .bytes || evidence == .digest && !run.destination.traits.repeatsDigests
+  }
+
+  /// Notes a file that is proved, and that the destination has besides the one here.
+  private func confirmed(_ file: CheckedFile, _ folders: SameFolders) async throws(UploadError) -> CheckedFile {
+    guard isProved(file), let version = file.item.info.validator else { return file }
+    var file = file
+    if file.item.isSealed {
+      // The bytes at the destination are others, so it is no file of this folder.
+      proved.note(file.item.identity, version)
+      return file
+    }
+    switch try await folders.probe(file) {
+    case .success(let stamp): proved.note(file.item.identity, stamp.validator)
+    case .failure(let failure): file.result = .unreadable(failure.reason)
+    }
+    return file
   }
 
   private func removeProved(_ kept: borrowing Atomic<Int>) async throws(UploadError) -> Int {

@@ -229,7 +229,7 @@ struct AbortCommand: Command {
           guard isForgetting && error.side != .cancelled || error.cause is KeepsUploads else {
             journal.released(entry.id)
             let isKept = error.side == .file
-            tell("\(entry.id)  \(shown(entry.intent.path)): \(error.message)\(isKept ? Self.keptAdvice : "")")
+            tell("\(entry.id)  \(shown(entry.intent.path)): \(error.message)\(isKept ? entry.keptAdvice : "")")
             if isKept {
               status = .failed
               continue
@@ -247,9 +247,6 @@ struct AbortCommand: Command {
     return (status, true)
   }
 
-  private static let keptAdvice =
-    ". The server keeps the upload until it expires; --forget gives it up here all the same"
-
   /// Claims the entry, so that no other process starts to send it. nil: another process has claimed it, or it is done;
   /// the user is told.
   private func claim(_ entry: JournalEntry, in journal: Journal) async throws(UploadError) -> JournalEntry? {
@@ -264,6 +261,13 @@ struct AbortCommand: Command {
   }
 
   private func tell(_ message: String) { Console.error.write("fullbore abort: \(shown(message))\n") }
+}
+
+extension JournalEntry {
+  fileprivate var keptAdvice: String {
+    let why = hasTemporaryFiles ? "" : "The server keeps the upload until it expires; "
+    return ". \(why)--forget gives it up here all the same"
+  }
 }
 
 extension ExitStatus {

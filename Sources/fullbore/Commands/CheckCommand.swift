@@ -45,7 +45,7 @@ struct DestinationCheck: Sendable {
     let counters = PushCounters(readsOnly: true)
     let report = CheckReport(options, counters)
     let began = ContinuousClock.now
-    let walk = PushWalk(options.push, report, counters)
+    let walk = PushWalk(options.push, report, counters, setAside: .fail)
     let ended = await interruptible { await check(walk, report, counters) }
     var status = ExitStatus(ended, counters)
     let filter = options.push.tree.filter
@@ -97,6 +97,7 @@ struct DestinationCheck: Sendable {
         identities: options.identities)
       let opener = try SourceOpener(push.connection, jobs: push.pace.jobs, report, counters, outage.sources)
       let feed = PushFeed(run, .byName, edits: push.edits, overwrites: false, omitsMetadata: true, names: nil)
+      if !push.seal.hasNames, try await run.hasSealedNames() { report.noteSealedNames() }
       do throws(UploadError) {
         try await check.begin()
         let extra = ExtraFiles(options)
@@ -105,6 +106,12 @@ struct DestinationCheck: Sendable {
           report.checked(file)
         }
         try await extra.tell(check, report)
+        if report.totals.areAllProved {
+          let indexed = ClaimedNames()
+          try await run.checkNames(of: report.totals.files, options.identities) { path in
+            extra.isNoted(path) && !indexed.isTaken(path, by: path) && indexed.take(path, for: path) ? 1 : 0
+          }
+        }
         if run.destination.endpoint.isOnThisComputer {
           report.notice(
             "\(options.place) is on this computer, and a check cannot tell whether it shows these very files: make sure "

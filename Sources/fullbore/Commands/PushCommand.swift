@@ -46,7 +46,8 @@ struct PushCommand: Command {
 
   func run() async -> ExitStatus {
     let output = PushOutput(options)
-    let walk = PushWalk(options, output.report, output.counters)
+    let walk = PushWalk(
+      options, output.report, output.counters, setAside: options.isDryRun ? .fail : .giveBack)
     var ended: [UploadError?] = options.all.map { _ in nil }
     if options.isDryRun {
       await walk.list(to: output.destinations)

@@ -1,4 +1,5 @@
 import BlobClient
+import BlobCrypto
 import BlobHTTP
 import BlobUpload
 import Blobs
@@ -72,9 +73,8 @@ struct PushRun: Sendable {
         report.notice("process \(pid) is sending some of these files just now: waiting until they are there")
       }
     }
-    let indexes = NamesIndexes(uploader, journal, destinationID, verifies: settings.verifies)
     do {
-      try await queue.run(next, observer, besides: indexes)
+      try await queue.run(next, observer, besides: indexes(verifies: settings.verifies))
       return nil
     } catch {
       return await told(error, journal)
@@ -108,6 +108,59 @@ extension PushRun {
   }
 }
 
+// The indexes of sealed names, without which nothing tells what the files at the destination are called.
+extension PushRun {
+  private func indexes(verifies: Bool) -> NamesIndexes? {
+    NamesIndexes(uploader, journal, destinationID, verifies: verifies)
+  }
+
+  /// Whether a push of this journal has sent files to the place with their names sealed.
+  func hasSealedNames() async throws(UploadError) -> Bool {
+    let place = JournalDestination(
+      endpoint: destination.endpoint.text, protocolName: destination.uploadProtocol.name
+    ).place
+    do throws(JournalError) {
+      return try await journal.destinations().contains { $0.place == place && $0.seal?.names == true }
+    } catch { throw UploadError(journal: error) }
+  }
+
+  /// Asks for the indexes once more, and sends what is missing. Throws if the names of files are not there then.
+  func sendLostNames() async throws(UploadError) {
+    guard let indexes = indexes(verifies: true) else { return }
+    if try await indexes.unnamed() ?? 1 > 0 { try await indexes.send() }
+    try await checkNames()
+  }
+
+  /// Throws if not all names of the files are at the destination. Where this journal has sent no index there, `identities` open
+  /// those of others, and `count` counts the files that these name.
+  func checkNames(
+    of files: Int = 0, _ identities: [SealIdentity] = [], _ count: @escaping @Sendable (BytePath) -> Int = { _ in 0 }
+  ) async throws(UploadError) {
+    guard let indexes = indexes(verifies: true) else { return }
+    var unnamed = try await indexes.unnamed()
+    if unnamed == nil, !identities.isEmpty {
+      let stored = StoredFiles(uploader, reading: transport, retries: HTTPRangeSource.usualRetries)
+      let named = Atomic(0)
+      _ = try await stored.namesKey(identities) { entries in
+        for entry in entries { named.add(count(entry.sealed), ordering: .relaxed) }
+        return true
+      }
+      unnamed = max(0, files - named.load(ordering: .relaxed))
+    }
+    guard let unnamed else {
+      throw UploadError(
+        .giveUp, .file,
+        "\(destination.endpoint): this journal has sent no index of the names there, so whether the files can get their names "
+          + "back is not known: --identity FILE reads those of others")
+    }
+    if unnamed == 0 { return }
+    throw UploadError(
+      .giveUp, .file,
+      "\(destination.endpoint): no index there tells what \(Quantity.plural(unnamed, "file")) "
+        + "\(unnamed == 1 ? "is" : "are") called: 'push --check' sends the names again")
+  }
+}
+
 extension UploadQueue {
   /// As `run`. The indexes of sealed names are sent meanwhile, and once all files are there.
   fileprivate func run(
@@ -115,6 +168,9 @@ extension UploadQueue {
     besides indexes: NamesIndexes?
   ) async throws(UploadError) {
     guard let indexes else { return try await run(feed, observer) }
+    // The files do not wait for an index that cannot be asked for.
+    var unsure: UploadError?
+    if check { do throws(UploadError) { _ = try await indexes.unnamed() } catch { unsure = error } }
     // An earlier run may have left files without names. What fails here fails again at the end.
     try? await indexes.send()
     let ended = await withTaskGroup(of: Void.self) { group -> UploadError? in
@@ -123,8 +179,10 @@ extension UploadQueue {
       do throws(UploadError) { try await run(feed, observer) } catch { return error }
       return nil
     }
+    if Task.isCancelled || ended?.side == .cancelled { await indexes.sendAtEnd() }
     if let ended { throw ended }
     try await indexes.send()
+    if let unsure { throw unsure }
   }
 }
 

@@ -75,6 +75,7 @@ struct HashListCheck: Sendable {
         case .file(let item): try await compare(item, lists, report, counters)
         case .skipped(let path, let reason): report.leftOut(path, reason)
         case .failed(let path, let message): report.unreadable(path, message)
+        case .noticed: break
         }
       }
     }

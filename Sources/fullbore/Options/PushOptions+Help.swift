@@ -54,8 +54,9 @@ extension PushOptions {
     --delete-after-verify compares all files once more when the push is through, as 'fullbore check' does, and deletes
     here each one whose content was proved: by a digest that the destination tells, or with --verify by reading back.
     A size proves nothing, and neither does a checksum that was told with the file, as Nextcloud's: such a file stays, and
-    is named. The files of a photo are deleted together or not at all; a
-    file that has changed meanwhile stays, and so do folders, hidden files and all that was not sent. The exit status
+    is named. The files of a photo are deleted together or not at all; a file that has changed meanwhile stays, and so do
+    folders, hidden files and all that was not sent. Each file is named NAME.fullbore-NUMBER for a moment, which shows
+    whether the destination has another copy; after a kill, the next push gives the name back. The exit status
     is 1 if a file stays. It is for one destination, and refused with --also. 'fullbore resume' deletes nothing.
     --mhl writes a hash list of ASC MHL 2.0 beside the files once they are there, in a folder ascmhl, and continues those
     there. A file whose hash is another one than in them makes the exit status 1. 'fullbore check --mhl' compares files

@@ -90,6 +90,9 @@ extension UploadError {
     case 409 where message.contains(" is a folder"):
       "To send into that folder, end the destination with a slash; otherwise send the file under another name, with "
         + "--name or --layout"
+    case 409 where message.hasPrefix("PUT ") && message.contains(" would replace"):
+      "--on-conflict rename sends it under a name with a number; or send it to another folder or under another name, with "
+        + "--name or --layout"
     case 401: "Give credentials that it takes with --token-file FILE, --netrc or --header @FILE"
     case 403: "Are these the right credentials, and may they write there?"
     case 404: "Is the path right?"

@@ -31,16 +31,15 @@ final class RestoredNames: @unchecked Sendable {
   }
 
   /// Adds what an index in `folder` says of the files below that. Throws if it is none, or not as it should be; what stands
-  /// before the fault is taken.
+  /// before the fault is taken. Also throws if a name cannot be given to a file here, with all other names taken.
   func add(
     _ index: any BlobSource, in folder: BytePath, _ identities: [SealIdentity], _ cancel: Cancellation
   ) throws(BlobError) {
-    try NamesIndex.read(UnsealedSource(index, with: identities), cancel) { head, entries throws(BlobError) in
-      for entry in entries
-      where folder.appending(entry.plain).components.first == RestoreState.name
-        || entry.plain.components.contains(where: { !$0.isOneName })
-      {
-        throw BlobError(.unsupported, "an index of sealed names has a name that no file here can have")
+    var (refused, example): (Int, BytePath) = (0, "")
+    try NamesIndex.read(UnsealedSource(index, with: identities), cancel) { head, found throws(BlobError) in
+      let entries = found.filter { canBeRestored($0.plain, in: folder) }
+      if entries.count < found.count, let first = found.first(where: { !canBeRestored($0.plain, in: folder) }) {
+        (refused, example) = (refused + found.count - entries.count, first.plain)
       }
       try with { database throws(SQLiteError) in
         try database.transaction { () throws(SQLiteError) in
@@ -61,6 +60,16 @@ final class RestoredNames: @unchecked Sendable {
       }
       return true
     }
+    if refused == 0 { return }
+    throw BlobError(
+      .unsupported,
+      "an index of sealed names has \(Quantity.plural(refused, "name")) that no file here can have, like \(example); the others "
+        + "are taken")
+  }
+
+  private func canBeRestored(_ sealed: BytePath, in folder: BytePath) -> Bool {
+    let path = FileRestore.path(of: folder.appending(sealed))
+    return path.components.first != RestoreState.name && path.components.allSatisfy { $0.isOneName }
   }
 
   /// The name of a sealed file, which is noted as found; nil: no index has it.

@@ -121,19 +121,19 @@ final class UnsealRun: Sendable {
         if !entry.name.isOneName || path.bytes.count > Self.longestPath {
           fail(path, "no file here can have this name, so it is left")
         } else if isOwn(path) {
-          continue
+          if entry.name.isTemporaryUpload { report.notice("\(path): passed over: a push has left it behind") }
         } else if entry.isFolder {
           found.below.append(path)
-          if found.below.count > Self.mostFolders {
-            throw UploadError(
-              .giveUp, .destination, "\(path): there are more than \(Self.mostFolders) folders beside it")
-          }
         } else if SealedNames.isIndex(entry.name) {
           found.indexes.append(path)
         } else if found.files.count < Self.mostHeld {
           found.files.append(path)
         } else {
           found.areAll = false
+        }
+        if max(found.below.count, found.indexes.count) > Self.mostFolders {
+          throw UploadError(
+            .giveUp, .destination, "\(path): there are more than \(Self.mostFolders) folders or indexes beside it")
         }
       }
     }
@@ -163,13 +163,14 @@ final class UnsealRun: Sendable {
   /// One that cannot be read is named: what it says would be missed.
   private func readIndexes(_ indexes: [BytePath], in folder: BytePath) async throws(UploadError) {
     for path in indexes {
-      let source = try await files.source(path)
+      let source = WatchedSource(try await files.source(path))
       do throws(UploadError) {
         try await readingSource { [names, restore] cancel, _ throws(BlobError) in
           try names.add(source, in: folder, restore.identities, cancel)
         }
       } catch {
-        if error.side == .cancelled { throw error }
+        // The files of a folder wait for names that a server has and cannot give now.
+        if error.side == .cancelled || source.hasFailed { throw error }
         fail(path, "\(error.message). It tells the names of files, which are restored without them")
       }
     }
@@ -200,7 +201,9 @@ final class UnsealRun: Sendable {
   }
 
   /// An earlier run may have left its folder, and a Fullbore server has its own folder in the one that it serves.
-  private func isOwn(_ path: BytePath) -> Bool { path == RestoreState.name || path == ServedPath.storeName }
+  private func isOwn(_ path: BytePath) -> Bool {
+    path == RestoreState.name || path == ServedPath.storeName || path.name.isTemporaryUpload
+  }
 
   /// Returns the error after which no other file would succeed.
   private func restore(_ path: BytePath, on threads: BlockingPool) async -> UploadError? {

@@ -20,6 +20,8 @@ enum TreeEvent: Sendable {
   case skipped(BytePath, reason: String)
   /// A file or folder that could not be read. The walk continues.
   case failed(BytePath, message: String)
+  /// Something that the user should know, and that is no failure.
+  case noticed(String)
 }
 
 struct TreeOptions: Sendable, Hashable {
@@ -32,6 +34,8 @@ struct TreeOptions: Sendable, Hashable {
   var leavesOutHistories = false
   /// The journal in use; nil if there is none.
   var journal: JournalFiles?
+  /// For files that an interrupted `push --delete-after-verify` has renamed.
+  var setAside = SetAsideName.Rule.passOver
 
   /// Whether a file or folder is left out because of its name.
   func passesOver(_ relative: BytePath, _ name: BytePath, isFolder: Bool) -> Bool {
@@ -153,8 +157,10 @@ private struct TreeWalk {
   }
 
   private mutating func counted(_ event: TreeEvent) -> TreeEvent {
-    if case .skipped = event { return event }
-    emptyRoot = nil
+    switch event {
+    case .skipped, .noticed: break
+    case .file, .failed: emptyRoot = nil
+    }
     return event
   }
 
@@ -162,6 +168,10 @@ private struct TreeWalk {
   private mutating func take(_ root: BytePath) -> TreeEvent? {
     let path = root.absolute()
     log.enter(path, rootsLeft: roots.count)
+    if !root.hasTrailingSlash, let event = SetAsideName.Found.atRoot(&roots, root, options.setAside) {
+      emptyRoot = nil
+      return event
+    }
     var status = stat()
     if root.isEmpty || path.status(&status) != 0 {
       let number = root.isEmpty ? ENOENT : errno
@@ -212,6 +222,10 @@ private struct TreeWalk {
   }
 
   private mutating func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
+    if let found = SetAsideName.Found(name, in: folder.path, options.setAside) {
+      folder.next = found.original
+      return found.event
+    }
     let relative = folder.relative.appending(name)
     if tally.excludes(relative, name, options.filter) {
       emptyRoot = nil

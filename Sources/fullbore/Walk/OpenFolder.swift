@@ -9,6 +9,8 @@ final class OpenFolder {
   let relative: BytePath
   /// Subfolders found so far, to be entered when this folder is closed.
   var subfolders = NameList()
+  /// A name that `nextName` returns before all others.
+  var next: BytePath?
   /// The error number with which the listing failed, or 0.
   private(set) var error: Int32 = 0
 
@@ -39,6 +41,7 @@ final class OpenFolder {
   deinit { closedir(stream) }
 
   func nextName() -> BytePath? {
+    if let next = next.take() { return next }
     if let place = names.popLast() { return BytePath(letters[place]) }
     return hasMore ? readName().map { BytePath($0) } : nil
   }

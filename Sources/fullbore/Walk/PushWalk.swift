@@ -43,6 +43,7 @@ actor PushWalk: SourceWalk {
 
   init(
     _ options: PushOptions, _ report: any PushReport, _ counters: PushCounters, isWatch: Bool = false,
+    setAside: SetAsideName.Rule = .passOver,
     reads: SourceReads = SourceReads(),
     entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
   ) {
@@ -60,7 +61,9 @@ actor PushWalk: SourceWalk {
         counters.hidden()
         if namesHidden { report.leftOut(path, reason: "its name begins with a dot; --hidden sends it") }
       }, foundNothing: { [emptySources] in emptySources.note(.folder($0), hasJournal: $1) })
-    files = ListedTree(FileTree(roots, options.tree, counting: tally, entering: entering))
+    var tree = options.tree
+    tree.setAside = setAside
+    files = ListedTree(FileTree(roots, tree, counting: tally, entering: entering))
     promised =
       options.also.isEmpty
       ? RenameTracker(roots, options.tree) : RenameTracker(roots, options.tree, most: SharedWalk.most)
@@ -184,6 +187,7 @@ actor PushWalk: SourceWalk {
       }
     case .skipped(let path, let reason): leaveOut(path, reason)
     case .failed(let path, let message): fail(path, message)
+    case .noticed(let text): report.notice(text)
     }
     return []
   }

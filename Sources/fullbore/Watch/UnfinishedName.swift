@@ -16,7 +16,7 @@ enum UnfinishedName {
     if endings.contains(where: { small.count > $0.utf8.count && small.suffix($0.utf8.count).elementsEqual($0.utf8) }) {
       return true
     }
-    return small.starts(with: "~$".utf8) || isOfRsync(name.bytes)
+    return small.starts(with: "~$".utf8) || isOfRsync(name.bytes) || SetAsideName.original(of: name) != nil
   }
 
   /// `.NAME.XXXXXX`, with the random characters of `mkstemp`.

@@ -255,7 +255,7 @@ extension WatchFeed {
         counters.notFound()
         report.failed(path, message)
       }
-    case .skipped: break
+    case .skipped, .noticed: break
     }
     return nil
   }

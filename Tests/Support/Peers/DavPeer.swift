@@ -14,12 +14,16 @@ public final class DavPeer: ProtocolPeer {
   ///   time was set.
   /// - `heedsConditions`: `If-None-Match` and `Overwrite: F` protect existing files.
   /// - `tellsProperties`: PROPFIND is supported.
+  /// - `deletesBeforeMove`: as with golang.org/x/net/webdav, a MOVE that may replace a file deletes it before it finds that
+  ///   its source is gone.
   public init(
     tagsBeforeTime: Bool = false, heedsConditions: Bool = true, tellsProperties: Bool = true,
+    deletesBeforeMove: Bool = false,
     refusing refusal: @escaping Refusal = { _ in nil }
   ) {
     let store = DavStore(
-      tagsBeforeTime: tagsBeforeTime, heedsConditions: heedsConditions, tellsProperties: tellsProperties)
+      tagsBeforeTime: tagsBeforeTime, heedsConditions: heedsConditions, tellsProperties: tellsProperties,
+      deletesBeforeMove: deletesBeforeMove)
     self.store = store
     peer = HTTPPeer { request in refusal(request) ?? store.answer(request) }
   }

@@ -13,16 +13,20 @@ final class DavStore: Sendable {
   private let tagsBeforeTime: Bool
   private let heedsConditions: Bool
   private let tellsProperties: Bool
+  private let deletesBeforeMove: Bool
 
   /// - `root`: the path of all names; "" or a path without a slash at its end.
   /// - `tagsBeforeTime`: the ETag in the response to PUT is that of the file before its modification time was set.
   /// - `heedsConditions`: `If-None-Match` and `Overwrite: F` protect existing files.
   /// - `tellsProperties`: PROPFIND is supported.
+  /// - `deletesBeforeMove`: a MOVE that may replace a file deletes it before it finds that its source is gone.
   init(
-    root: String = "", tagsBeforeTime: Bool = false, heedsConditions: Bool = true, tellsProperties: Bool = true
+    root: String = "", tagsBeforeTime: Bool = false, heedsConditions: Bool = true, tellsProperties: Bool = true,
+    deletesBeforeMove: Bool = false
   ) {
     (self.root, self.tagsBeforeTime, self.heedsConditions) = (root, tagsBeforeTime, heedsConditions)
     self.tellsProperties = tellsProperties
+    self.deletesBeforeMove = deletesBeforeMove
   }
 
   /// All names except those of temporary files.
@@ -73,7 +77,8 @@ final class DavStore: Sendable {
       return .init(201)
     case "MOVE":
       guard let place = request.headers["Destination"].flatMap({ HTTPURL($0) }) else { return .init(400) }
-      guard let bytes = files[name] else { return .init(404) }
+      if deletesBeforeMove, request.headers["Overwrite"] == "T" { files.remove(self.name(place.path)) }
+      guard let bytes = files[name] else { return .init(deletesBeforeMove ? 403 : 404) }
       let reply = publish(bytes, at: place.path, overwrites: request.headers["Overwrite"] != "F")
       if reply.status < 300 { files.remove(name) }
       return reply

@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Incremented with every change of the schema, which also needs a step in `migrate`.
-  static let schemaVersion: Int64 = 15
+  static let schemaVersion: Int64 = 17
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -22,6 +22,9 @@ extension JournalStore {
       if found < 13 { try database.execute(ComparedTable.schema) }
       if found < 14 { try database.execute(SealedTable.schema) }
       if found < 15 { try database.execute(UnindexedTable.schema) }
+      if found < 16 { try database.execute(SealTable.schema) }
+      if found == 15 || found == 16 { try database.execute(UnindexedTable.addedColumns) }
+      if found < 17 { try database.execute(UnindexedTable.indexSchema) }
       if found > 0, found < 7 { try uploads.destinations.removeQueries() }
       if found > 0, found < 9 { try PlaceMigration(uploads, replaced).run() }
     }

@@ -79,6 +79,8 @@ final class NoteWriter {
   }
 
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
+    if case .sealing(let box) = note.event { return try uploads.seals.keep(box, of: note.id, owner: me) }
+    if case .done(_, _, _, _, sealed: .some) = note.event { try uploads.seals.remove(note.id) }
     if let known = uploads.fresh.removeValue(forKey: note.id),
       case .done(let location, _, keepsChecksums: false, let replaces, let sealed) = note.event,
       try end(note.id, known.bytes, location, me, now)
@@ -143,6 +145,7 @@ final class NoteWriter {
       try run(recognize, note.id, now)
     case .kept: try replaced.reinstate(note.id, row, me, now)
     case .doubted: try replaced.doubt(note.id, row, me, now)
+    case .sealing: break
     case .released:
       try uploads.sent.keepSent(note.id, me)
       try run(try database.statement("UPDATE upload SET owner = NULL, updated = ?2 WHERE id = ?1"), note.id, now)

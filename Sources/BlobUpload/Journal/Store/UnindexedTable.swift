@@ -11,21 +11,46 @@ struct UnindexedFile: Sendable, Hashable {
   var modified: Int64?
 }
 
-/// The tables `unindexed` and `taken`: the files with opaque names that no index at the destination names.
+/// An index of sealed names that this journal has sent.
+struct SentIndex: Sendable, Hashable {
+  var id: Int64
+  /// Its path below the destination's folder.
+  var path: BytePath
+  /// Where the server has its bytes, as in `UploadResult`.
+  var location: String?
+  /// Of its sealed bytes.
+  var sha256: [UInt8]
+}
+
+/// The tables `unindexed` and `taken`, the files with opaque names, and `names_index`, the indexes that name them.
 ///
-/// A row of `unindexed` is made before an upload begins, counts once it is done, and is removed when an index has it. A row of
-/// `taken` is that of a file that was found at the destination under its opaque name, as after a kill that the answer to its upload
-/// did not outlive. It stays, so that its name is sent once.
+/// A row of `unindexed` is made before an upload begins, and counts once it is done. A row of `taken` is that of a file that was
+/// found at the destination under its opaque name, as after a kill that the answer to its upload did not outlive. Both stay, with
+/// the index that has the name, so that the name is sent once, and again if that index is lost.
 struct UnindexedTable {
   let database: Database
 
   // Since version 15.
   static let schema = """
-    CREATE TABLE IF NOT EXISTS unindexed(upload INTEGER PRIMARY KEY, modified INTEGER);
+    CREATE TABLE IF NOT EXISTS unindexed(upload INTEGER PRIMARY KEY, modified INTEGER, named_in INTEGER);
     CREATE TABLE IF NOT EXISTS taken(
       id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, length INTEGER, modified INTEGER,
-      indexed INTEGER NOT NULL, UNIQUE(destination, path)
+      indexed INTEGER NOT NULL, named_in INTEGER, UNIQUE(destination, path)
     );
+    """
+
+  // For versions 15 and 16, whose tables are without this column, and without the rows that are in an index.
+  static let addedColumns = """
+    ALTER TABLE unindexed ADD COLUMN named_in INTEGER;
+    ALTER TABLE taken ADD COLUMN named_in INTEGER;
+    """
+
+  // Since version 17.
+  static let indexSchema = """
+    CREATE TABLE IF NOT EXISTS names_index(
+      id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, location TEXT, sha256 BLOB NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS unnamed ON unindexed(upload) WHERE named_in IS NULL;
     """
 
   /// Must be called inside a transaction.
@@ -47,12 +72,23 @@ struct UnindexedTable {
     try insert.run()
   }
 
+  /// Must be called inside a transaction. The row of an upload that is done becomes that of another version, which may be
+  /// refused: the name of the file that is at the destination is still to be sent.
+  func keepName(of upload: Int64) throws(SQLiteError) {
+    try database.run(
+      """
+      INSERT OR IGNORE INTO taken(destination, path, length, modified, indexed)
+      SELECT u.destination, u.path, u.length, n.modified, 0 FROM unindexed AS n JOIN upload AS u ON u.id = n.upload
+      WHERE n.upload = ?1 AND n.named_in IS NULL
+      """, with: upload)
+  }
+
   /// The files that are at one of these destinations.
   func files(at destinations: [Int64], limit: Int) throws(SQLiteError) -> [UnindexedFile] {
     let select = try database.statement(
       """
       SELECT n.upload, u.path, u.length, n.modified FROM unindexed AS n CROSS JOIN upload AS u ON u.id = n.upload
-      WHERE u.state = 2 AND u.destination IN (SELECT value FROM json_each(?1))
+      WHERE n.named_in IS NULL AND u.state = 2 AND u.destination IN (SELECT value FROM json_each(?1))
       UNION ALL
       SELECT -id, path, length, modified FROM taken
       WHERE indexed = 0 AND destination IN (SELECT value FROM json_each(?1))
@@ -75,7 +111,8 @@ struct UnindexedTable {
   func destinations() throws(SQLiteError) -> [Int64] {
     let select = try database.statement(
       """
-      SELECT u.destination FROM unindexed AS n CROSS JOIN upload AS u ON u.id = n.upload WHERE u.state = 2
+      SELECT u.destination FROM unindexed AS n CROSS JOIN upload AS u ON u.id = n.upload
+      WHERE n.named_in IS NULL AND u.state = 2
       UNION SELECT destination FROM taken WHERE indexed = 0
       """)
     defer { select.reset() }
@@ -84,14 +121,50 @@ struct UnindexedTable {
     return ids
   }
 
-  /// Must be called inside a transaction. An index has these files.
-  func remove(_ files: [Int64]) throws(SQLiteError) {
-    for id in files {
-      if id > 0 {
-        try database.run("DELETE FROM unindexed WHERE upload = ?1", with: id)
-      } else {
-        try database.run("UPDATE taken SET indexed = 1 WHERE id = -?1", with: id)
-      }
+  /// Must be called inside a transaction. An index, whose `id` is not used, has these files.
+  func note(_ files: [Int64], in index: SentIndex, at destination: Int64) throws(SQLiteError) {
+    let insert = try database.statement(
+      "INSERT INTO names_index(destination, path, location, sha256) VALUES(?1, ?2, ?3, ?4)")
+    try insert.bind(1, destination)
+    try insert.bind(2, index.path.bytes)
+    try insert.bind(3, index.location)
+    try insert.bind(4, index.sha256)
+    try insert.run()
+    let id = database.lastInsertedID
+    for file in files {
+      let update = try database.statement(
+        file > 0
+          ? "UPDATE unindexed SET named_in = ?2 WHERE upload = ?1"
+          : "UPDATE taken SET indexed = 1, named_in = ?2 WHERE id = -?1")
+      try update.bind(1, file)
+      try update.bind(2, id)
+      try update.run()
     }
+  }
+
+  /// The indexes at these destinations, in the order in which they were sent.
+  func sent(at destinations: [Int64]) throws(SQLiteError) -> [SentIndex] {
+    let select = try database.statement(
+      """
+      SELECT id, path, location, sha256 FROM names_index WHERE destination IN (SELECT value FROM json_each(?1))
+      ORDER BY id
+      """)
+    defer { select.reset() }
+    try select.bind(1, JSONColumn.list(destinations))
+    var indexes: [SentIndex] = []
+    while try select.step() {
+      indexes.append(
+        SentIndex(
+          id: select.int(0), path: BytePath(select.blob(1) ?? []), location: select.text(2),
+          sha256: select.blob(3) ?? []))
+    }
+    return indexes
+  }
+
+  /// Must be called inside a transaction. The index is not at the destination any more: no index has its files.
+  func forget(_ index: SentIndex) throws(SQLiteError) {
+    try database.run("UPDATE unindexed SET named_in = NULL WHERE named_in = ?1", with: index.id)
+    try database.run("UPDATE taken SET indexed = 0, named_in = NULL WHERE named_in = ?1", with: index.id)
+    try database.run("DELETE FROM names_index WHERE id = ?1", with: index.id)
   }
 }

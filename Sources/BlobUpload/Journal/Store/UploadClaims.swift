@@ -113,6 +113,7 @@ final class UploadClaims {
         if !entry.isSuperseded { try rows.giveUpOthers(of: entry.id) }
         return .done(entry)
       }
+      if entry.state == .done { try uploads.unindexed.keepName(of: entry.id) }
       try reset(entry, intent, destination, me, now)
       return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }
@@ -123,8 +124,10 @@ final class UploadClaims {
     if likeness == .same { return .resume(try resume(entry, intent, destination, me, now)) }
     if likeness == .unsure {
       let entry = try resume(entry, intent, destination, me, now)
-      // Without a session, no bytes of different versions can be mixed.
-      return entry.session == nil ? .resume(entry) : .unsure(entry)
+      if entry.session != nil { return .unsure(entry) }
+      // Without a session, no bytes of different versions can be mixed. A key must never seal two versions.
+      try uploads.seals.remove(entry.id)
+      return .resume(entry)
     }
     return try replace(entry, intent, destination, me, now)
   }
@@ -199,6 +202,7 @@ final class UploadClaims {
   ) throws(SQLiteError) {
     if old.state == .done { uploads.uncount(old.destinationID, old.acknowledged) }
     try uploads.removeTraces(old.id)
+    try uploads.seals.remove(old.id)
     let update = try database.statement(
       """
       UPDATE upload SET sent_length = CASE WHEN state = 2 THEN length ELSE sent_length END,

@@ -205,6 +205,19 @@ extension UploadTable {
     return ids
   }
 
+  func hasOther(than entry: Int64, at target: String) throws(SQLiteError) -> Bool {
+    let select = try database.statement(
+      """
+      SELECT 1 FROM (
+        SELECT destination, CASE WHEN instr(target, '#') THEN substr(target, instr(target, '#')) ELSE '' END AS recipient
+        FROM upload WHERE id = ?2) AS own, upload
+      WHERE upload.target = ?1 || own.recipient AND upload.destination = own.destination AND upload.id <> ?2 LIMIT 1
+      """)
+    try select.bind(1, target)
+    try select.bind(2, entry)
+    return try select.first { $0.int(0) } != nil
+  }
+
   func uploads(to destination: Int64, where isMeant: (JournalUpload) -> Bool) throws(SQLiteError) -> [JournalUpload] {
     let select = try database.statement("SELECT target, source, path FROM upload WHERE destination = ?1")
     defer { select.reset() }

@@ -10,6 +10,7 @@ final class UploadTable {
   let destinations: DestinationTable
   let sent: SentTable
   let contents: SealedTable
+  let seals: SealTable
   let unindexed: UnindexedTable
   /// Entries that were created here and have no notes yet: their rows need not be read.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
@@ -19,6 +20,7 @@ final class UploadTable {
   init(_ database: Database, _ owners: OwnerTable, _ destinations: DestinationTable, _ sent: SentTable) {
     (self.database, self.owners, self.destinations, self.sent) = (database, owners, destinations, sent)
     (contents, unindexed) = (SealedTable(database: database), UnindexedTable(database: database))
+    seals = SealTable(database: database)
   }
 
   /// Transactions cannot be nested.
@@ -71,6 +73,7 @@ final class UploadTable {
   func remove(_ id: Int64, _ row: UploadFacts) throws(SQLiteError) {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
+    try seals.remove(id)
     try database.run("DELETE FROM metadata WHERE upload = ?1", with: id)
     try database.run("DELETE FROM numbered WHERE upload = ?1", with: id)
     try database.run("DELETE FROM unindexed WHERE upload = ?1", with: id)

@@ -5,7 +5,8 @@ import Blobs
 // refused to delete them. Until then the journal contains their names.
 extension DavPlace {
   /// Ends an upload whose file has its name, and retries a failed DELETE. Throws if the temporary files cannot be
-  /// deleted now. `finishStored` then resumes the session that was passed to `opened`.
+  /// deleted now. `finishStored` then resumes the session that was passed to `opened`. A temporary file whose MOVE may still
+  /// arrive stays, and is the `leftover` of the result.
   mutating func finish(
     _ result: UploadResult, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -27,8 +28,11 @@ extension DavPlace {
       }
       throw error
     }
-    leftovers = []
     tell(refused, folders, with)
+    leftovers = leftovers.filter { unanswered.wait(for: $0) != nil }
+    stored = nil
+    var result = result
+    if !leftovers.isEmpty { result.leftover = session }
     return result
   }
 
@@ -71,11 +75,11 @@ extension DavPlace {
   /// A temporary file that exists on the server, and that the server refuses to delete.
   typealias Refused = (temporary: HTTPURL, error: UploadError)
 
-  /// Deletes every temporary name that may exist. Returns the first that the server permanently refuses to delete.
-  /// Throws temporary errors.
+  /// Deletes every temporary name that may exist, except those whose MOVE may still arrive. Returns the first that the
+  /// server permanently refuses to delete. Throws temporary errors.
   func clear(_ with: UploadContext) async throws(UploadError) -> Refused? {
     var (refused, passing): (Refused?, UploadError?)
-    for name in leftovers.reversed() {
+    for name in leftovers.reversed() where unanswered.wait(for: name) == nil {
       let temporary = temporary(name)
       do throws(UploadError) {
         try await delete(temporary, with)

@@ -11,7 +11,9 @@ extension DavPlace {
   /// replace the file with the truncated name. A name with such characters, and one that is free, is therefore first
   /// tried without replacing. If the server then reports that the name is taken, a file must exist there, and nothing under
   /// the other names that such a server may mean.
-  func giveName(to temporary: HTTPURL, _ folders: DavFolders, _ with: UploadContext) async throws(UploadError) {
+  mutating func giveName(
+    to temporary: HTTPURL, _ folders: DavFolders, _ with: UploadContext
+  ) async throws(UploadError) {
     if !overwrites { return try await move(temporary, to: url, overwrites: false, with) }
     let conditions = folders.conditions
     var isFile = false
@@ -32,7 +34,7 @@ extension DavPlace {
       }
     }
     conditions.note(wasFile: true)
-    try await move(temporary, to: url, overwrites: true, with)
+    try await replace(with: temporary, with)
   }
 
   /// The URLs that a server may take `Destination` for, if it decodes the path again, or cuts it where a query, a fragment or

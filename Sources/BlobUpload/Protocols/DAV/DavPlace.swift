@@ -20,6 +20,8 @@ struct DavPlace: Sendable {
   /// The tries whose temporary names may exist at the server, in order, each by the unique part of its name. "" stands
   /// for the single name that releases up to 1.0 used for all tries.
   var leftovers: [String] = []
+  /// Those of them that a MOVE without an answer may still concern.
+  var unanswered = UnansweredMoves()
   private var oldTemporary: HTTPURL?
   /// The version that the server reported when the file got its name, "" if none: only temporary files remain to be
   /// deleted. nil: the file does not have its name yet.
@@ -57,6 +59,7 @@ struct DavPlace: Sendable {
     modified = state["modified"]
     wasSentStraight = state["straight"] != nil
     stored = state["stored"]
+    unanswered = UnansweredMoves(state["moves"])
     tries = min(max(0, state["tries"].flatMap { Int($0) } ?? 0), Self.mostTries)
     if let kept = state["leftovers"] {
       leftovers = kept.split(separator: " ").map { String($0) }.filter(Self.isTry).suffix(Self.mostLeftovers)
@@ -80,6 +83,7 @@ struct DavPlace: Sendable {
     if wasSentStraight { state["straight"] = "true" }
     state["modified"] = modified
     state["stored"] = stored
+    state["moves"] = unanswered.text
     var session = UploadSession(state: state)
     session.length = length
     return session
@@ -163,10 +167,14 @@ struct DavPlace: Sendable {
   mutating func begin(_ with: UploadContext) async throws(UploadError) -> HTTPURL {
     tries += 1
     let new = Self.newTry()
-    if leftovers.count >= Self.manyLeftovers, let first = leftovers.first {
+    if leftovers.count >= Self.manyLeftovers {
+      let oldest = leftovers.firstIndex { unanswered.wait(for: $0) == nil }
       // A name that cannot be deleted now stays in the journal, and is deleted once the file has its own name.
-      let isGone = (try? await delete(temporary(first), with)) != nil
-      if isGone || leftovers.count >= Self.mostLeftovers { leftovers.removeFirst() }
+      if let oldest, (try? await delete(temporary(leftovers[oldest]), with)) != nil {
+        leftovers.remove(at: oldest)
+      } else if leftovers.count >= Self.mostLeftovers {
+        leftovers.removeFirst()
+      }
     }
     leftovers.append(new)
     with.opened(session)
@@ -243,6 +251,17 @@ struct DavPlace: Sendable {
 
   /// Called when no file with this temporary name exists at the server.
   private mutating func forget(_ temporary: HTTPURL) {
+    for name in leftovers where self.temporary(name) == temporary { unanswered.remove(name) }
     leftovers = leftovers.filter { self.temporary($0) != temporary }
+  }
+}
+
+extension BytePath {
+  /// Whether this is a name that uploads by WebDAV give their files before these are whole.
+  package var isTemporaryUpload: Bool {
+    let (begin, end) = (Array(".fullbore-".utf8), Array(".tmp".utf8))
+    guard bytes.starts(with: begin), bytes.reversed().starts(with: end.reversed()) else { return false }
+    let digits = bytes.dropFirst(begin.count).dropLast(end.count)
+    return digits.count == 16 && digits.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
   }
 }

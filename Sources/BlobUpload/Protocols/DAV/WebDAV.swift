@@ -143,6 +143,12 @@ public struct WebDAV: UploadProtocol {
   /// DELETE for the temporary names, or for the chunks.
   public func abort(_ session: UploadSession, _ with: UploadContext) async throws(UploadError) {
     if let chunks = try NextcloudChunks(session) { return try await chunks.clear(with) }
-    if let refused = try await DavPlace(session).clear(with) { throw refused.error }
+    let place = try DavPlace(session)
+    if let refused = try await place.clear(with) { throw refused.error }
+    guard let (temporary, seconds) = place.awaited else { return }
+    throw UploadError(
+      .giveUp, .file,
+      "\(temporary) is not deleted yet: a MOVE of it to \(place.url) had no answer and may still arrive, and some servers "
+        + "would delete \(place.url) then. It can be deleted in \((seconds + 59) / 60) minutes")
   }
 }

@@ -1,0 +1,89 @@
+import BlobTesting
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+// The names that files have for a moment before they are deleted.
+extension EndToEnd.DeletionTests {
+  /// One file of a folder at the destination is a link to the file here, and the others are copies.
+  @Test func oneLinkAmongCopiesIsFoundOut() async throws {
+    try makeCard()
+    try scratch.file("card/DCIM/A/first.txt", 10)
+    try scratch.age("card/DCIM/A/first.txt")
+    let (card, before) = (card, left)
+    let peer = DavPeer { request in
+      guard request.method == "GET", request.path.hasSuffix("A/IMG_2.JPG") else { return nil }
+      return FileManager.default.fileExists(atPath: card + "A/IMG_2.JPG") ? nil : .init(404)
+    }
+    defer { peer.stop() }
+    let push = try await push("--verify", to: "dav+\(peer.endpoint)")
+    #expect(push.end == .exited(1))
+    #expect(push.errors.contains("while IMG_2.JPG had another name here"), "\(push.errors)")
+    #expect(left == before, "\(push.errors)")
+  }
+
+  /// Kills a push while a file has its other name. Returns that name.
+  private func killed(_ peer: DavPeer, _ isAsked: Box) async throws -> String {
+    let push = try Command(
+      Tool.fullbore, ["push", "--delete-after-verify", "--verify", card, "dav+\(peer.endpoint)"], in: scratch)
+    try await until("a file has another name") { isAsked.value.load(ordering: .relaxed) ? true : nil }
+    push.kill(SIGKILL)
+    try await push.wait()
+    return try #require(left.first { $0.contains(".fullbore-") })
+  }
+
+  /// A server that does not answer while the file `name` has another name here.
+  private func peerThatWaits(for name: String, _ isAsked: Box) -> DavPeer {
+    let file = card + name
+    return DavPeer { request in
+      if request.method == "GET", request.path.hasSuffix(name), !FileManager.default.fileExists(atPath: file) {
+        isAsked.value.store(true, ordering: .relaxed)
+        while isAsked.value.load(ordering: .relaxed) { usleep(1000) }
+      }
+      return nil
+    }
+  }
+
+  @Test(arguments: ["card/DCIM/", "card/DCIM/B/notes.txt"])
+  func theNextPushGivesANameBack(_ source: String) async throws {
+    try scratch.photo("card/DCIM/B/notes.txt", seed: 1)
+    let before = left
+    let isAsked = Box()
+    let peer = peerThatWaits(for: "B/notes.txt", isAsked)
+    defer { peer.stop() }
+    let other = try await killed(peer, isAsked)
+    #expect(other.hasPrefix("B/notes.txt.fullbore-"))
+    isAsked.value.store(false, ordering: .relaxed)
+    let check = try Command(Tool.fullbore, ["check", card, "dav+\(peer.endpoint)"], in: scratch)
+    #expect(try await check.wait() == .exited(1), "\(check.output)\(check.errors)")
+    #expect((check.output + check.errors).contains("push gives the name back"), "\(check.output)\(check.errors)")
+    let push = try Command(Tool.fullbore, ["push", scratch.path(source), "dav+\(peer.endpoint)again/"], in: scratch)
+    #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+    #expect(push.errors.contains("notes.txt: has its name back, since an interrupted push"), "\(push.errors)")
+    #expect(left == before)
+    let names = peer.names().map(\.description)
+    #expect(names.contains { $0.hasSuffix("notes.txt") } && !names.contains { $0.contains(".fullbore-") }, "\(names)")
+  }
+
+  /// Another file has the name by now.
+  @Test func anotherFileOfTheNameStays() async throws {
+    try scratch.photo("card/DCIM/B/notes.txt", seed: 1)
+    let isAsked = Box()
+    let peer = peerThatWaits(for: "B/notes.txt", isAsked)
+    defer { peer.stop() }
+    let other = try await killed(peer, isAsked)
+    isAsked.value.store(false, ordering: .relaxed)
+    try scratch.photo("card/DCIM/B/notes.txt", seed: 99)
+    let names = left
+    let push = try Command(Tool.fullbore, ["push", card, "dav+\(peer.endpoint)again/"], in: scratch)
+    #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+    #expect(push.errors.contains("\(other): is passed over. It is notes.txt"), "\(push.errors)")
+    #expect(left == names && names.contains(other) && names.contains("B/notes.txt"))
+    #expect(!peer.names().contains { "\($0)".contains(".fullbore-") }, "\(peer.names())")
+  }
+}
+
+private final class Box: Sendable {
+  let value = Atomic(false)
+}
