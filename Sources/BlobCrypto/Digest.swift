@@ -110,9 +110,10 @@ extension DigestAlgorithm {
 }
 
 extension Digest {
-  /// Adds all bytes of a source to each of the digests. Blocks. `noteRead` is called after each read.
+  /// Adds all bytes of a source to each of the digests. Blocks. `noteRead` is called with the number of bytes of each read.
   package static func read(
-    _ source: any BlobSource, into digests: [Digest], _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
+    _ source: any BlobSource, into digests: [Digest], _ cancel: Cancellation = Cancellation(),
+    noteRead: (Int) -> Void = { _ in }
   ) throws(BlobError) {
     let reader = try source.open(at: 0, cancel)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
@@ -121,7 +122,7 @@ extension Digest {
       try cancel.check("read the file")
       let count = try reader.read(into: buffer)
       if count == 0 { break }
-      noteRead()
+      noteRead(count)
       for digest in digests { digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
     }
     try reader.finish()

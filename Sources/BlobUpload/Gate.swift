@@ -12,11 +12,18 @@ final class Gate: Sendable {
 
   init(_ width: Int) { state = Mutex(State(free: width, width: width)) }
 
-  /// Runs `body` once a place is free. Tasks enter in the order of their calls. Waiting ignores cancellation: once
-  /// everything is cancelled, the running tasks end soon and free their places.
+  /// Runs `body` once a place is free, as `enter` says.
   func pass<Result, Failure: Error>(
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
+    await enter()
+    defer { leave() }
+    return try await body()
+  }
+
+  /// Waits until a place is free. Each call needs a call of `leave`. Tasks enter in the order of their calls. Waiting ignores
+  /// cancellation: once everything is cancelled, the running tasks end soon and free their places.
+  func enter() async {
     await withCheckedContinuation { continuation in
       let isFree = state.withLock { state in
         if state.free > 0 {
@@ -28,8 +35,6 @@ final class Gate: Sendable {
       }
       if isFree { continuation.resume() }
     }
-    defer { leave() }
-    return try await body()
   }
 
   /// Changes the number of tasks that may run at the same time. Tasks that already run continue.
@@ -45,7 +50,7 @@ final class Gate: Sendable {
     for waiter in next { waiter.resume() }
   }
 
-  private func leave() {
+  func leave() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
       if state.waiting.isEmpty || state.free < 0 {
         state.free += 1

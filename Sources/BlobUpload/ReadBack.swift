@@ -25,7 +25,6 @@ extension Uploader {
       try await repeating { () async throws(UploadError) in
         let context = context()
         place = try await destination.uploadProtocol.place(of: target, location: location, context)
-        if try await isProved(expected, at: place, context) { return }
         let begun = if let comparison, comparison.url == place { comparison } else { Comparison(expected, place) }
         comparison = begun
         try await context.compare(begun)
@@ -45,40 +44,6 @@ extension Uploader {
     }
     return place
   }
-}
-
-// A Fullbore server reads a file from its disk and tells the digest, so that the bytes need not travel once more.
-extension Uploader {
-  /// Whether the server tells the expected digest of the file at `place`, which it reads anew for this. Throws if it tells
-  /// another one. false: it does not tell, or the bytes themselves are to be compared.
-  private func isProved(
-    _ expected: ExpectedContent, at place: HTTPURL, _ context: UploadContext
-  ) async throws(UploadError) -> Bool {
-    guard case .digest(let value, let algorithm) = expected, destination.mayTakeQueries, place.query == nil,
-      place.isAtServer(of: destination.endpoint), !place.lastComponent.isEmpty
-    else { return false }
-    let query = VersionQuery(algorithm, isAnew: true, destination.acquaintance.existing.queries)
-    let question = VersionQuery.Question(name: HTTPURL.encode(place.lastComponent))
-    let answer: VersionQuery.Answer?
-    do throws(UploadError) {
-      answer = try await query.ask([question], at: place.folder, context)?.first
-    } catch {
-      if error.side == .cancelled { throw error }
-      // Reading back meets the same problem, and reports or survives it.
-      return false
-    }
-    guard case .file(let file) = answer, let told = file.digest else { return false }
-    if told == value { return true }
-    throw UploadError(
-      .giveUp, .file,
-      "QUERY \(place): what the server has differs: the \(algorithm) of its \(file.length ?? 0) bytes is not that of what was read"
-    )
-  }
-}
-
-extension UploadDestination {
-  /// Whether the protocol is one that a Fullbore server speaks, which alone takes QUERY.
-  var mayTakeQueries: Bool { ["put", "tus", "resumable"].contains(uploadProtocol.name) }
 }
 
 extension UploadContext {

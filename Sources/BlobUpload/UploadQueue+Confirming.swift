@@ -82,29 +82,4 @@ extension UploadQueue {
       return .length
     }
   }
-
-  /// The digest that is made of a source while it is sent, with which the upload is verified afterwards; nil: its bytes are
-  /// compared. A source that can be read once has no bytes to compare later.
-  func digestForVerifying(_ source: any BlobSource) -> Digest.Algorithm? {
-    let destination = uploader.destination
-    let isTold = destination.mayTakeQueries && destination.acquaintance.existing.queries.isTaken != false
-    return isTold || source.access == .sequential ? Digest.Algorithm("xxh128") ?? .sha256 : nil
-  }
-
-  /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run. Returns where the
-  /// file is. `algorithm`: that of the digest in the result.
-  func verify(
-    _ item: UploadItem, _ id: Int64, _ result: UploadResult, _ algorithm: Digest.Algorithm?
-  ) async throws(UploadError) -> String {
-    do {
-      let whole = BlobSlice(item.source, length: item.info.length, validator: item.info.validator)
-      var expected = ExpectedContent.bytes(of: whole)
-      if let digest = result.digest, let algorithm { expected = .digest(digest, algorithm) }
-      let place = try await uploader.verify(expected, at: item.target, location: result.location)
-      return result.location ?? place.description
-    } catch {
-      if error.saysOtherBytes { journal.restarted(id) }
-      throw error
-    }
-  }
 }

@@ -44,11 +44,14 @@ public struct UploadQueue: Sendable {
   package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   /// The last uploads of the current run.
   private(set) var recent: RecentUploads
+  /// Files of the current run that `verify` has not compared yet.
+  private(set) var unproved: SentItems
 
   /// Creates a queue. `destinationID` is what `Journal.destinationID` returned.
   public init(_ uploader: Uploader, journal: Journal, destinationID: Int64) {
     self.uploader = uploader
     recent = RecentUploads(uploader)
+    unproved = SentItems(uploader.clock, senders: 0)
     self.journal = journal
     self.destinationID = destinationID
   }
@@ -62,6 +65,7 @@ public struct UploadQueue: Sendable {
   ) async throws(UploadError) {
     var queue = self
     queue.recent = RecentUploads(uploader)
+    queue.unproved = SentItems(uploader.clock, senders: max(1, jobs))
     try await queue.send(feed, observer)
   }
 
@@ -121,7 +125,17 @@ public struct UploadQueue: Sendable {
               if let error { stop(error) }
               let members = groups?.end(work) ?? []
               if fatal.error == nil { next += members } else { release(members) }
+              if let error = await prove(unproved.takeBatch(), engine) { stop(error) }
             }
+          }
+          if let error = await proveRest(engine, isStopped: fatal.error != nil) { stop(error) }
+          unproved.endSender()
+        }
+      }
+      if verify {
+        group.addTask {
+          await unproved.eachMoment {
+            if let error = await prove(unproved.takeAll(), engine) { stop(error) }
           }
         }
       }
@@ -139,6 +153,7 @@ public struct UploadQueue: Sendable {
     } else if let error = await sendDoubtful(engine, observer) {
       stop(error)
     }
+    if let error = await proveRest(engine, isStopped: fatal.error != nil) { stop(error) }
     try await flush()
     // Losing this value is harmless: the next run measures again.
     try? await remember()
@@ -172,7 +187,7 @@ public struct UploadQueue: Sendable {
   }
 
   /// Releases claimed items, so that other processes need not wait for this process to end.
-  private func release(_ works: [Claimed]) {
+  func release(_ works: [Claimed]) {
     for work in works {
       switch work.claim {
       case .fresh(let id), .replaced(let id, _): journal.released(id)
@@ -211,67 +226,6 @@ public struct UploadQueue: Sendable {
     case .done(let entry): return await confirm(work, entry, engine, observer)
     }
   }
-
-  private func send(
-    _ work: Claimed, _ id: Int64, goingOnWith entry: JournalEntry? = nil,
-    comparing doubted: [SentRange]? = nil, after before: JournalEntry? = nil, _ engine: UploadEngine,
-    _ observer: some UploadObserver
-  ) async -> UploadError? {
-    let isAlone = recent.areMixed
-    let progress = work.progress ?? UploadProgress(totals: totals)
-    if work.progress == nil { observer.started(work.item, progress) }
-    var isStored = false
-    do throws(UploadError) {
-      let source = work.item.source
-      var target = work.item.target
-      var earlier = Continuation(entry: entry, doubted: doubted)
-      if let sealed = work.item.sealed { earlier = try await withKey(sealed, work.item, id, earlier, engine) }
-      if let before, before.mayHaveGrown(to: work.item.info.length),
-        try await isBegunAtServer(work.item, since: before)
-      {
-        target.overwrite = true
-      }
-      let algorithm = digest ?? (verify ? digestForVerifying(source) : nil)
-      let hashed = algorithm.map { HashingSource(source, $0) }
-      var result = try await replacingNoneOfThisRun(work.item, target) { [target] () async throws(UploadError) in
-        try await engine.upload(
-          hashed ?? source, work.item.info, to: target, entry: id, sealed: work.item.sealed,
-          resuming: earlier.entry?.session,
-          receipts: earlier.entry?.receipts ?? [], comparing: earlier.doubted, sentAtMost: earlier.entry?.sentLimit,
-          progress: progress)
-      }
-      isStored = true
-      result.digest = hashed?.value
-      if verify { result.location = try await verify(work.item, id, result, algorithm) }
-      let outcome = UploadOutcome.sent(result, from: progress.resumed)
-      // The journal has the URL of a place in one form.
-      if !target.url.isNormal, result.location == target.url.description {
-        result.location = target.url.normalized.description
-      }
-      var content: SealedContent?
-      if let sealed = work.item.sealed { content = await self.content(of: sealed, result) }
-      journal.done(
-        id, result, keepsChecksums: work.item.keepsChecksums,
-        replaces: !outcome.foundAll(of: work.item.info.length), sealed: content)
-      observer.ended(work.item, progress, outcome)
-      recent.add(work, id, result.location, isAlone: isAlone)
-      return await sendDoubtful(engine, observer)
-    } catch {
-      let error = await explained(await explainedByPlace(await explainedBySource(error, of: work.item), of: work.item))
-      await noteTaken(work.item, error)
-      if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
-      if let again = await underNextName(work, id, progress, error) { return await handle(again, engine, observer) }
-      // A file that cannot be read back was not refused.
-      let failure = isStored ? error : judged(error)
-      if staysOpen(work.item, failure) {
-        release([work])
-      } else if await !isLeftOut(id, failure) {
-        journal.failed(id, failure.message)
-      }
-      observer.ended(work.item, progress, .failed(failure))
-      return failure.endsQueue ? failure : nil
-    }
-  }
 }
 
 extension UploadQueue {
@@ -282,7 +236,7 @@ extension UploadQueue {
 
   /// Returns the result of the pending query if it was no, because it concerns all items and is reported once;
   /// otherwise `error`.
-  private func explained(_ error: UploadError) async -> UploadError {
+  func explained(_ error: UploadError) async -> UploadError {
     guard error.side != .cancelled, let question = uploader.destination.question else { return error }
     do throws(UploadError) { try await question.answered() } catch let refusal { return refusal }
     return error

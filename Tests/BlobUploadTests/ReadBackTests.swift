@@ -138,21 +138,18 @@ import Testing
     let counting = CuttingTransport(SocketTransport(), most: .max)
     let uploader = Uploader(put(peer), transport: counting)
     _ = try await uploader.upload(source, as: "in/a b")
-    let target = put(peer).target("in/a b", length: 300_000)
-    var digest = Digest.value(of: source.bytes(count: 300_000), algorithm)
-    _ = try await uploader.verify(.digest(digest, algorithm), at: target, location: nil)
-    digest[0] ^= 1
-    let error = await #expect(throws: UploadError.self) {
-      _ = try await uploader.verify(.digest(digest, algorithm), at: target, location: nil)
+    let digest = Digest.value(of: source.bytes(count: 300_000), algorithm)
+    let files = [("in/a b", digest), ("in/a b", [UInt8(0)] + digest.dropFirst()), ("in/gone", digest)].map {
+      ProvedFile(digest: $1, algorithm: algorithm, target: put(peer).target(BytePath($0), length: 300_000))
     }
-    #expect(error?.message.contains("what the server has differs: the \(algorithm) of its 300000 bytes") == true)
-    #expect(error?.side == .file && counting.gets.isEmpty)
-    // A file that is not there is read back, for the message.
-    let gone = put(peer).target("in/gone", length: 300_000)
-    let missing = await #expect(throws: UploadError.self) {
-      _ = try await uploader.verify(.digest(digest, algorithm), at: gone, location: nil)
+    let proofs = await uploader.proofs(of: files)
+    guard case .equal(let place) = proofs[0], case .different(let error) = proofs[1], case .untold = proofs[2] else {
+      Issue.record("\(proofs)")
+      return
     }
-    #expect(missing?.status == 404)
+    #expect(place == files[0].target.url && counting.gets.isEmpty)
+    #expect(error.message.contains("what the server has differs: the \(algorithm) of its 300000 bytes"))
+    #expect(error.side == .file)
   }
 
   /// The source is opened on the connection's thread once content arrives, or at the end of empty content.

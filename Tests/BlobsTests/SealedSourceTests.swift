@@ -88,6 +88,26 @@ struct SealedSourceTests {
     #expect(failure { () throws(BlobError) in try SealedSource(DataSource(text), to: both) }?.code == .unsupported)
   }
 
+  /// A stranger's file could ask for all memory.
+  @Test(arguments: ["21", "22", "99"]) func onlySoMuchWorkIsDone(_ asked: String) throws {
+    let passphrase = try SealRecipient.passphrase("correct horse", logarithm: 10)
+    var sealed = try SealedSource(DataSource(text), to: [passphrase]).readAll()
+    let place = try #require(sealed.firstRange(of: Array(" 10\n".utf8)))
+    sealed.replaceSubrange(place, with: Array(" \(asked)\n".utf8))
+    let source = UnsealedSource(DataSource(sealed), with: [.passphrase("correct horse")])
+    let error = try #require(failure { () throws(BlobError) in try source.readAll() })
+    #expect(error.code == .unsupported && error.message.contains("'age -d' opens it"), "\(error.message)")
+  }
+
+  /// Test cases 1 and 6 of RFC 4231.
+  @Test func codesAreThoseOfTheStandard() {
+    let short = HMAC.sha256("Hi There".utf8, key: [UInt8](repeating: 0x0b, count: 20))
+    #expect(Digest.hex(short) == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
+    let text = "Test Using Larger Than Block-Size Key - Hash Key First"
+    let long = HMAC.sha256(text.utf8, key: [UInt8](repeating: 0xaa, count: 131))
+    #expect(Digest.hex(long) == "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
+  }
+
   /// The reader refuses ciphertext that was cut, changed or put together from parts of two files.
   @Test func aChangeIsNoticed() throws {
     let source = try SealedSource(DataSource(text), to: [sealKey.recipient])

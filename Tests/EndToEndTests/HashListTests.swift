@@ -7,9 +7,9 @@ extension EndToEnd {
   /// `push --mhl` and `check --mhl`, held against the reference program of ASC MHL.
   @Suite(.serialized) struct HashListTests {
     let scratch = try! Scratch()
-    private var card: String { scratch.path("CARD") }
+    var card: String { scratch.path("CARD") }
 
-    private func makeCard() throws {
+    func makeCard() throws {
       for number in 0..<4 { try scratch.photo("CARD/100A/IMG_\(number).JPG", seed: UInt64(number)) }
       try scratch.file("CARD/clips/A001/large.mov", 20_000_000)
       try scratch.file("CARD/clips/empty.mov", 0)
@@ -32,7 +32,7 @@ extension EndToEnd {
       try handle.close()
     }
 
-    private func lists(_ folder: String) throws -> [String] {
+    func lists(_ folder: String) throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: "\(folder)/ascmhl").filter { $0.hasSuffix(".mhl") }.sorted()
     }
 
@@ -40,8 +40,8 @@ extension EndToEnd {
       try String(contentsOfFile: "\(folder)/ascmhl/\(list)", encoding: .utf8)
     }
 
-    private func push(_ arguments: String..., sourceLocation: SourceLocation = #_sourceLocation) async throws -> Command
-    {
+    @discardableResult
+    func push(_ arguments: String..., sourceLocation: SourceLocation = #_sourceLocation) async throws -> Command {
       let command = try Command(Tool.fullbore, ["push"] + arguments, in: scratch)
       #expect(
         try await command.wait() == .exited(0), "\(command.output)\(command.errors)", sourceLocation: sourceLocation)

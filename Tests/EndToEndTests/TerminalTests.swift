@@ -94,6 +94,23 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSame(as: server.folder)
     }
 
+    @Test(.needs(.tmux)) func aComparisonShowsHowFarItIs() async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      let gallery = try gallery()
+      #expect(try await fullbore("push", gallery, server.url, in: scratch).end == .exited(0))
+      try scratch.file("gallery/missing.jpg", 10)
+      let terminal = try await Terminal(
+        ["check", gallery, server.url, "--download", "--bwlimit", "4M"], width: 80, in: scratch)
+      let lines = try await terminal.lines("the totals of the comparison") {
+        $0.contains { $0.contains(" of 8 files, ") && $0.contains(" %, ") && $0.contains(" left") }
+      }
+      #expect(lines.count { $0.contains(" files, ") } == 1, "\(lines)")
+      let ended = try await terminal.lines("the end") { $0.contains("ended 1") }
+      #expect(!ended.contains { $0.contains(" left") } && ended.contains { $0.hasPrefix("Do not delete") }, "\(ended)")
+      #expect(ended.contains("fullbore: missing.jpg: missing at the destination"), "\(ended)")
+      try await terminal.end()
+    }
+
     /// What the program of `--on-done` prints stays above the board, and nothing is drawn into it.
     @Test(.needs(.tmux)) func aProgramPrintsAboveTheBoard() async throws {
       let server = try await ServeProcess.start(in: scratch)

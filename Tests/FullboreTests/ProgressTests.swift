@@ -64,6 +64,28 @@ import Testing
     }
   }
 
+  @Test func aComparisonShowsWhatItHasRead() {
+    let counters = PushCounters(readsOnly: true)
+    for length in [10 << 20, 90 << 20] as [Int64] { counters.found(length: length) }
+    counters.listed()
+    var figures = ProgressFigures()
+    counters.comparedBytes.add(10 << 20, ordering: .relaxed)
+    counters.compared(length: 10 << 20, isRead: true)
+    _ = figures.line(counters, running: 0, at: 0)
+    counters.comparedBytes.add(40 << 20, ordering: .relaxed)
+    let line = figures.line(counters, running: 0, at: 10)
+    #expect(line == "1 of 2 files, 50.0 MiB of 100 MiB, 50 %, 4.00 MiB/s, 15 s left")
+  }
+
+  /// The list of a server's folder has no lengths.
+  @Test func filesOfUnknownLengthsHaveNoWhole() {
+    let counters = PushCounters(readsOnly: true)
+    counters.count { $0.found += 3 }
+    var figures = ProgressFigures()
+    counters.comparedBytes.add(5 << 20, ordering: .relaxed)
+    #expect(figures.line(counters, running: 0, at: 0) == "0 of 3+ files, 5.00 MiB")
+  }
+
   /// The speed alternates between 1 and 9 MB/s, so an estimate by the speed alone would jump by a factor of nine.
   @Test func theTimeLeftDoesNotJump() {
     var remaining = RemainingTime()

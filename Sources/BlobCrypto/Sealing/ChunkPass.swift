@@ -12,7 +12,8 @@ final class ChunkPass {
   private let cipher: ChunkCipher
   /// Bytes of a whole chunk as they are read, and as they are returned.
   private let (input, output): (Int, Int)
-  private let buffer: UnsafeMutableRawBufferPointer
+  /// It has memory once something is read: for a whole chunk, or for all of a shorter source.
+  private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   /// Offset of the next byte that is returned.
   private(set) var offset: Int64
   /// The chunk in `buffer`, or the next one.
@@ -34,10 +35,11 @@ final class ChunkPass {
     (input, output) = direction == .seal ? (chunk, sealed) : (sealed, chunk)
     number = max(0, offset - (direction == .seal ? Int64(seal.prefix.count) : 0)) / Int64(output)
     cipher = ChunkCipher(key: seal.payloadKey)
-    buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: sealed, alignment: 16)
   }
 
-  deinit {
+  deinit { release() }
+
+  private func release() {
     // Freed memory must not contain plaintext.
     buffer.initializeMemory(as: UInt8.self, repeating: 0)
     buffer.deallocate()
@@ -131,9 +133,10 @@ final class ChunkPass {
 
   /// Reads the rest of the chunk. Returns whether it is the last one.
   private func fill(_ reader: any BlobReader, _ length: Int64?) throws(BlobError) -> Bool {
-    while filled < input {
-      let room = UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<input])
-      let count = try reader.readChecked(into: room, at: sourceOffset)
+    let room = makeRoom(length)
+    while filled < room {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<room])
+      let count = try reader.readChecked(into: rest, at: sourceOffset)
       if count == 0 { break }
       filled += count
     }
@@ -150,6 +153,17 @@ final class ChunkPass {
     let count = try readOne(reader, &next, at: end)
     if count > 0 { ahead = next }
     return count == 0
+  }
+
+  /// Returns how many bytes of a chunk are read at most. One that is behind the source's length shows that it has grown.
+  private func makeRoom(_ length: Int64?) -> Int {
+    let room = Int(clamping: min(Int64(input), (length ?? .max).addingClamped(1)))
+    if buffer.count >= room + FileSeal.overhead { return room }
+    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: room + FileSeal.overhead, alignment: 16)
+    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[..<filled]))
+    release()
+    buffer = larger
+    return room
   }
 
   private func readOne(_ reader: any BlobReader, _ byte: inout UInt8, at offset: Int64) throws(BlobError) -> Int {

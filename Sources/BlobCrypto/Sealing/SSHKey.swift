@@ -33,7 +33,7 @@ struct SSHKey: Sendable, Hashable {
 
   /// The secret of both sides, multiplied with the factor of this key. nil: it would be zero.
   func tweaked(_ secret: [UInt8]) -> [UInt8]? {
-    X25519(hkdf([], salt: wire, info: Array(Self.label.utf8), count: 32)).shared(with: secret)
+    X25519(hkdf([], salt: wire, info: Array(Self.label.utf8), count: 32)).shared(with: X25519.PublicKey(secret))
   }
 
   static let label = "age-encryption.org/v1/ssh-ed25519"

@@ -37,7 +37,9 @@ struct SealHeader: Sendable, Hashable {
   }
 
   /// Base64 without padding.
-  static func base64(_ bytes: [UInt8]) -> String { String(Base64.encode(bytes).prefix { $0 != "=" }) }
+  static func base64(_ bytes: [UInt8]) -> String {
+    String(Substring(Base64.encode(bytes).utf8.dropLast((3 - bytes.count % 3) % 3)))
+  }
 
   /// nil: this is not the one way to write these bytes.
   static func bytes(base64 text: String) -> [UInt8]? {

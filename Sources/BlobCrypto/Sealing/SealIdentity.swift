@@ -31,8 +31,9 @@ public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable
   public var description: String { "an identity" }
   public var customMirror: Mirror { Mirror(self, children: []) }
 
-  /// The work that an scrypt stanza may ask for: a stranger's file could take hours otherwise.
-  private static let mostWork = 22
+  /// The logarithm of the work that an scrypt stanza may ask for. This one takes 1 GiB of memory, and a stranger's file could
+  /// ask for any.
+  private static let mostWork = 20
   /// Held while a passphrase is tried.
   private static let turn = Mutex(())
 
@@ -51,7 +52,7 @@ public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable
     case (.x25519(let key), "X25519"):
       let share = try Self.field(1, of: stanza, arguments: 2, bytes: 32)
       let own = X25519(key)
-      guard let secret = own.shared(with: share) else { throw Self.broken(stanza) }
+      guard let secret = own.shared(with: X25519.PublicKey(share)) else { throw Self.broken(stanza) }
       let salt = share + own.publicKey
       return ChunkCipher.open(
         stanza.body, key: hkdf(secret, salt: salt, info: Array(SealRecipient.label.utf8), count: 32))
@@ -59,7 +60,9 @@ public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable
       let mark = try Self.field(1, of: stanza, arguments: 3, bytes: 4)
       let share = try Self.field(2, of: stanza, arguments: 3, bytes: 32)
       if mark != key.publicKey.mark { return nil }
-      guard let plain = X25519(key.scalar).shared(with: share), let secret = key.publicKey.tweaked(plain) else {
+      guard let plain = X25519(key.scalar).shared(with: X25519.PublicKey(share)),
+        let secret = key.publicKey.tweaked(plain)
+      else {
         throw Self.broken(stanza)
       }
       return ChunkCipher.open(
@@ -71,7 +74,11 @@ public struct SealIdentity: Sendable, CustomStringConvertible, CustomReflectable
       guard work.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }), work.first != "0",
         let logarithm = Int(work)
       else { throw Self.broken(stanza) }
-      if logarithm > Self.mostWork { throw ReadSealHeader.refused("its passphrase asks for too much work, 2^\(work)") }
+      if logarithm > Self.mostWork {
+        throw ReadSealHeader.refused(
+          "its passphrase asks for more work and memory, 2^\(work), than is allowed here, 2^\(Self.mostWork) with 1 GiB; "
+            + "'age -d' opens it")
+      }
       // Several at once would take gigabytes.
       let key = Self.turn.withLock { _ in
         Scrypt.key(passphrase, salt: Array(SealRecipient.scrypt.utf8) + salt, logarithm: logarithm)

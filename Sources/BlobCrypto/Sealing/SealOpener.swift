@@ -18,6 +18,8 @@ package final class SealOpener {
     byteCount: FileSeal.chunk + FileSeal.overhead, alignment: 16)
   /// Bytes of the chunk in `buffer`, and its number.
   private var (filled, number): (Int, Int64) = (0, 0)
+  /// The first bytes of `buffer` that may have been written.
+  private var written = 0
   /// A passphrase takes much memory, so one header at a time is opened.
   private static let turn = Mutex(())
 
@@ -25,7 +27,7 @@ package final class SealOpener {
 
   deinit {
     // Freed memory must not contain plaintext.
-    buffer.initializeMemory(as: UInt8.self, repeating: 0)
+    UnsafeMutableRawBufferPointer(rebasing: buffer[..<written]).initializeMemory(as: UInt8.self, repeating: 0)
     buffer.deallocate()
   }
 
@@ -53,6 +55,7 @@ package final class SealOpener {
       let some = UnsafeRawBufferPointer(rebasing: bytes.prefix(buffer.count - filled))
       UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]).copyMemory(from: some)
       filled += some.count
+      written = max(written, filled)
       bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(some.count))
     }
   }

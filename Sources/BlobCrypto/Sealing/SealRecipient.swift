@@ -1,9 +1,13 @@
 import Blobs
 
+#if !canImport(CryptoKit)
+  import CCrypto
+#endif
+
 /// The people who can open a sealed file: the owner of a key, or everyone who has a passphrase. See `SealedSource`.
 public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   private enum Kind: Sendable, Hashable {
-    case x25519([UInt8])
+    case x25519(X25519.PublicKey)
     case ssh(SSHKey)
     case passphrase([UInt8], logarithm: Int)
   }
@@ -35,7 +39,7 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
       throw BlobError(
         .unsupported, "a key of the kind '\(prefix)1…': wanted is age1…, as 'age-keygen' makes it, or ssh-ed25519")
     }
-    self.init(.x25519(bytes))
+    self.init(.x25519(X25519.PublicKey(bytes)))
   }
 
   /// Everyone who has the passphrase; it must be the only recipient. Each file takes about a second and 256 MiB of memory,
@@ -57,7 +61,7 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
   /// The public key, or the words 'a passphrase'. Equal keys have equal texts.
   public var description: String {
     switch kind {
-    case .x25519(let key): Bech32.encode("age", key)
+    case .x25519(let key): Bech32.encode("age", key.bytes)
     case .ssh(let key): "\(SSHKey.kind) \(Base64.encode(key.wire))"
     case .passphrase: "a passphrase"
     }
@@ -83,10 +87,10 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
     switch kind {
     case .x25519(let key):
       let (share, secret) = try Self.exchange(with: key, self)
-      let wrapKey = hkdf(secret, salt: share + key, info: Array(Self.label.utf8), count: 32)
+      let wrapKey = hkdf(secret, salt: share + key.bytes, info: Array(Self.label.utf8), count: 32)
       return .init(arguments: ["X25519", SealHeader.base64(share)], body: ChunkCipher.seal(fileKey, key: wrapKey))
     case .ssh(let key):
-      let (share, plain) = try Self.exchange(with: key.point, self)
+      let (share, plain) = try Self.exchange(with: X25519.PublicKey(key.point), self)
       guard let secret = key.tweaked(plain) else { throw Self.weak(self) }
       let wrapKey = hkdf(secret, salt: share + key.point, info: Array(SSHKey.label.utf8), count: 32)
       return .init(
@@ -103,7 +107,7 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
   }
 
   private static func exchange(
-    with key: [UInt8], _ recipient: SealRecipient
+    with key: X25519.PublicKey, _ recipient: SealRecipient
   ) throws(BlobError) -> (share: [UInt8], secret: [UInt8]) {
     let own = X25519(randomBytes(X25519.keyCount))
     guard let secret = own.shared(with: key) else { throw weak(recipient) }
@@ -120,8 +124,15 @@ public struct SealRecipient: Sendable, Hashable, CustomStringConvertible, Custom
 
 /// Bytes that nobody can guess.
 func randomBytes(_ count: Int) -> [UInt8] {
-  // Each number of the generator is a call of the system.
-  var random = SystemRandomNumberGenerator()
-  let words = (0..<(count + 7) / 8).map { _ in random.next() as UInt64 }
-  return words.withUnsafeBytes { Array($0.prefix(count)) }
+  #if canImport(CryptoKit)
+    var random = SystemRandomNumberGenerator()
+    let words = (0..<(count + 7) / 8).map { _ in random.next() as UInt64 }
+    return words.withUnsafeBytes { Array($0.prefix(count)) }
+  #else
+    // Each number of Swift's generator is a call of the system.
+    var bytes = [UInt8](repeating: 0, count: count)
+    let status = RAND_priv_bytes(&bytes, Int32(count))
+    precondition(status == 1, "libcrypto has no random numbers")
+    return bytes
+  #endif
 }

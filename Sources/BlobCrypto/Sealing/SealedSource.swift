@@ -48,14 +48,15 @@ public struct SealedSource: BlobSource {
   }
 
   private func openAnywhere(_ offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    let pass = ChunkPass(.seal, seal, at: offset)
     // The length is asked for first: at the end of the ciphertext, no chunk begins.
-    let whole = try sealed(try source.info(cancel)).length
+    let now = try source.info(cancel)
+    let whole = try sealed(now).length
+    let pass = ChunkPass(.seal, seal, at: offset)
     if let whole, offset > whole {
       throw BlobError(.outOfRange, "open a sealed source at byte \(offset): it has \(whole)")
     }
     let isAtEnd = offset == whole
-    let reader = try source.open(at: isAtEnd ? (try source.info(cancel).length ?? 0) : pass.sourceOffset, cancel)
+    let reader = try source.open(at: isAtEnd ? now.length ?? 0 : pass.sourceOffset, cancel)
     let info = try sealed(reader.info)
     try progress.check(reader.info.validator, from: offset)
     if isAtEnd {

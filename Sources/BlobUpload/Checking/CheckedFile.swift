@@ -17,7 +17,7 @@ package struct CheckedFile: Sendable {
     /// The destination does not tell enough.
     case notComparable(String)
 
-    var isDifferent: Bool { if case .different = self { true } else { false } }
+    package var isDifferent: Bool { if case .different = self { true } else { false } }
   }
   /// With the name that the file has at the destination.
   package var item: UploadItem
@@ -60,6 +60,7 @@ extension ContentCheck {
         error.side == .source
         ? .unreadable(error.message) : error.saysOtherBytes ? .different(error.message) : .notComparable(error.message)
     }
+    if checked.result.isDifferent, try await isContinued(file.item) { checked.result = .same(.digest) }
     return checked
   }
 

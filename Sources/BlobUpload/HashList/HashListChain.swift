@@ -4,7 +4,7 @@ import Platform
 
 /// The lists of one history, as `ascmhl_chain.xml` has them.
 package struct HashListChain: Sendable {
-  package struct Generation: Sendable {
+  package struct Generation: Sendable, Equatable {
     /// From 1 on.
     package var number: Int
     /// The name of the list's file.

@@ -5,8 +5,12 @@ import Blobs
 // The key for the seals of unfinished uploads.
 extension Journal {
   /// The key, which is made if there is none.
-  func sealKey() throws(JournalError) -> [UInt8] {
-    if let knownKey { return knownKey }
+  nonisolated func sealKey() async throws(JournalError) -> [UInt8] {
+    if let key = knownKey.withLock({ $0 }) { return key }
+    return try await readOrMakeSealKey()
+  }
+
+  private func readOrMakeSealKey() throws(JournalError) -> [UInt8] {
     let file = SealKeyFile(beside: path)
     let result: Result<[UInt8], JournalError> = try write { _, _ throws(SQLiteError) in
       Result { () throws(JournalError) in
@@ -17,16 +21,17 @@ extension Journal {
       }
     }
     let key = try result.get()
-    knownKey = key
+    knownKey.withLock { $0 = key }
     return key
   }
 
   /// nil: there is none, so no seal of an earlier run can be opened.
   func knownSealKey() throws(JournalError) -> [UInt8]? {
-    if let knownKey { return knownKey }
+    if let key = knownKey.withLock({ $0 }) { return key }
     let file = SealKeyFile(beside: path)
-    knownKey = try write { _, _ throws(SQLiteError) in file.read() }
-    return knownKey
+    let key = try write { _, _ throws(SQLiteError) in file.read() }
+    knownKey.withLock { $0 = key }
+    return key
   }
 
   /// The encrypted seal of an upload that is not done; nil: there is none.
@@ -41,7 +46,7 @@ extension Journal {
     try write { store, _ throws(SQLiteError) in
       if try store.owners.others().isEmpty, try !store.uploads.seals.isNeeded() { file.delete() }
     }
-    knownKey = nil
+    knownKey.withLock { $0 = nil }
   }
 }
 

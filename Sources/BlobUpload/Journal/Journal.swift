@@ -1,5 +1,6 @@
 import BlobSQLite
 import Blobs
+import Synchronization
 
 /// A persistent record of uploads: an SQLite file that several processes may share.
 ///
@@ -18,7 +19,7 @@ public actor Journal {
   /// Notes taken from `notes` whose commit failed: the next transaction writes them first.
   private var pending: [JournalNote] = []
   /// The key of `SealKeyFile`. No other process deletes it while this one has the journal open.
-  var knownKey: [UInt8]?
+  nonisolated let knownKey = Mutex<[UInt8]?>(nil)
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 

@@ -64,6 +64,8 @@ package final class SealedUpload: BlobSource {
 
   /// Whether the server can have no file with these bytes: no earlier run has used the key.
   var isUnderNewKey: Bool { key.withLock { $0?.isNew ?? true } }
+  /// Forgets the key, once nothing is sent or compared with it any more.
+  func forgetKey() { key.withLock { $0 = nil } }
   /// Whether it can be opened.
   var hasKey: Bool { key.withLock { $0 != nil } }
 }

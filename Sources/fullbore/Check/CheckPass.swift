@@ -4,8 +4,9 @@ import Blobs
 /// Compares all sources of a walk, in batches.
 struct CheckPass: Sendable {
   let check: ContentCheck
-  /// The most files of a batch, which is one request to a Fullbore server.
-  private static let batch = 1000
+  /// The most files of a batch, which is one request to a Fullbore server. More would save hardly any time, and take
+  /// memory: some KiB for each file.
+  private static let batch = 250
   /// Batches under way: while files of one are read here, the server reads those of the next.
   private static let width = 3
 

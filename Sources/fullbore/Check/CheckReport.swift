@@ -7,31 +7,14 @@ import Synchronization
 final class CheckReport: PushReport {
   private let options: CheckOptions
   private let counters: PushCounters
-  private let output = Console.output
-  private let errors = Console.error
+  private let display: ProgressDisplay
   private let state = Mutex(CheckTotals())
-  private let ticker: Ticker
 
   init(_ options: CheckOptions, _ counters: PushCounters) {
     (self.options, self.counters) = (options, counters)
-    let (output, errors, isSilent) = (output, errors, options.push.output.isQuiet || options.push.output.isJSON)
-    let next = Mutex(ContinuousClock.now + Self.interval)
-    ticker = Ticker {
-      output.flush()
-      let isDue = next.withLock { next in
-        if isSilent || ContinuousClock.now < next { return false }
-        next = .now + Self.interval
-        return true
-      }
-      if !isDue { return }
-      let read = Quantity.text(bytes: counters.comparedBytes.load(ordering: .relaxed))
-      errors.write(
-        "fullbore: \(Quantity.grouped(counters.files.there)) files compared, \(read) read\n"
-      )
-    }
+    display = ProgressDisplay(counters, options.push.output)
   }
 
-  private static let interval = Duration.seconds(30)
   private var isJSON: Bool { options.push.output.isJSON }
   private var isVerbose: Bool { options.push.output.isVerbose }
 
@@ -39,7 +22,7 @@ final class CheckReport: PushReport {
 
   func checked(_ file: CheckedFile) {
     state.withLock { $0.add(file) }
-    counters.count { $0.doneBefore.add(.bytes) }
+    counters.compared(length: file.item.info.length, isRead: file.isRead)
     let (path, source) = (file.item.target.plainPath, file.item.identity)
     if isJSON {
       var line = JSONLine("checked")
@@ -57,10 +40,10 @@ final class CheckReport: PushReport {
     switch file.result {
     case .same(let evidence):
       if !isVerbose { return }
-      output.write("\(shown(path))  same, \(evidence.text)\(file.wasKnown ? " before" : "")\n")
+      display.result("\(shown(path))  same, \(evidence.text)\(file.wasKnown ? " before" : "")")
     default:
       let message = file.result.message.map { ": \(shown($0))" } ?? ""
-      errors.write("fullbore: \(shown(path)): \(file.result.title)\(message)\n")
+      display.message("\(shown(path)): \(file.result.title)\(message)")
     }
   }
 
@@ -73,7 +56,7 @@ final class CheckReport: PushReport {
       line.add("result", "extra")
       write(line)
     } else if isVerbose {
-      output.write("\(shown(path))  only at the destination\n")
+      display.result("\(shown(path))  only at the destination")
     }
   }
 
@@ -95,7 +78,7 @@ final class CheckReport: PushReport {
       line.add("message", message)
       return write(line)
     }
-    errors.write("fullbore: \(shown(path)): not readable here: \(shown(message))\n")
+    display.message("\(shown(path)): not readable here: \(shown(message))")
   }
 
   func leftOut(_ path: BytePath, reason: String) {
@@ -105,7 +88,7 @@ final class CheckReport: PushReport {
       line.add("message", reason)
       write(line)
     } else if isVerbose {
-      output.write("\(shown(path))  left out: \(reason)\n")
+      display.result("\(shown(path))  left out: \(reason)")
     }
   }
 
@@ -126,14 +109,14 @@ final class CheckReport: PushReport {
       line.add("message", text)
       write(line)
     } else if !options.push.output.isQuiet {
-      errors.write("fullbore: \(shown(text))\n")
+      display.message("\(shown(text))")
     }
   }
 
   func outage(_ outage: Outage) { notice(outage.text) }
 
   func ended(_ text: String, _ error: UploadError?) {
-    if !isJSON { return errors.write("fullbore: \(shown(text))\n") }
+    if !isJSON { return display.message("\(shown(text))") }
     var line = JSONLine("error")
     line.add("message", text)
     if let error { line.add("kind", error.kind) }
@@ -143,24 +126,21 @@ final class CheckReport: PushReport {
 
   /// The last call. `problem`: why the results say nothing of all sources; nil: they do.
   func finish(_ totals: CheckTotals, _ exit: ExitStatus, _ problem: String?, elapsed: Duration) {
-    ticker.stop()
     let sentence = totals.sentence(options, problem)
-    if isJSON {
-      write(totals.summary(sentence, exit, elapsed: elapsed))
-    } else if !options.push.output.isQuiet {
-      if totals.extra > 0 {
-        output.write(
-          "\(Quantity.plural(totals.extra, "file")) only at \(options.place)\(isVerbose ? "" : " (-v names them)").\n")
-      }
-      if totals.unlisted > 0, isVerbose {
-        output.write("What else is in \(Quantity.plural(totals.unlisted, "folder")) there is not told.\n")
-      }
-      output.write("\(sentence)\n")
+    if isJSON { return display.end([totals.summary(sentence, exit, elapsed: elapsed).timed()]) }
+    if options.push.output.isQuiet { return display.end([]) }
+    var lines: [String] = []
+    if totals.extra > 0 {
+      lines.append(
+        "\(Quantity.plural(totals.extra, "file")) only at \(options.place)\(isVerbose ? "" : " (-v names them)").")
     }
-    output.flush()
+    if totals.unlisted > 0, isVerbose {
+      lines.append("What else is in \(Quantity.plural(totals.unlisted, "folder")) there is not told.")
+    }
+    display.end(lines + [sentence])
   }
 
-  private func write(_ line: JSONLine) { output.write(line.timed() + "\n") }
+  private func write(_ line: JSONLine) { display.result(line.timed()) }
 
   // Events of a push that a check does not have.
   func started(_ file: PushedFile) {}
@@ -170,6 +150,16 @@ final class CheckReport: PushReport {
   }
   func dropped(_ file: PushedFile) {}
   func summary(_ summary: PushSummary) {}
+}
+
+extension CheckedFile {
+  /// Whether all bytes of the file were read to be compared.
+  fileprivate var isRead: Bool {
+    switch result {
+    case .same(.bytes), .same(.digest), .different: !wasKnown
+    case .same, .missing, .sealed, .unreadable, .notComparable: false
+    }
+  }
 }
 
 extension CheckedFile.Result {

@@ -42,7 +42,7 @@ struct DestinationCheck: Sendable {
   let options: CheckOptions
 
   func run() async -> ExitStatus {
-    let counters = PushCounters()
+    let counters = PushCounters(readsOnly: true)
     let report = CheckReport(options, counters)
     let began = ContinuousClock.now
     let walk = PushWalk(options.push, report, counters, setAside: .fail)

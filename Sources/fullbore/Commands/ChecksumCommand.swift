@@ -87,7 +87,8 @@ struct ChecksumCommand: Command {
 extension Digest {
   /// The digest of a whole source. Blocks.
   static func reading(
-    _ source: any BlobSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(), noteRead: () -> Void = {}
+    _ source: any BlobSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(),
+    noteRead: (Int) -> Void = { _ in }
   ) throws(BlobError) -> Digest {
     let digest = Digest(algorithm)
     try read(source, into: [digest], cancel, noteRead: noteRead)

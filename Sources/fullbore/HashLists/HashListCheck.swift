@@ -41,19 +41,20 @@ struct HashListCheck: Sendable {
   }
 
   func run() async -> ExitStatus {
-    let report = HashListReport(output)
+    let counters = PushCounters(readsOnly: true)
+    let report = HashListReport(output, counters)
     let began = ContinuousClock.now
-    let ended = await interruptible { await self.check(report) }
+    let ended = await interruptible { await self.check(report, counters) }
     let status: ExitStatus =
       ended?.side == .cancelled ? .interrupted : ended == nil && report.isAllSame ? .ok : .failed
     report.finish(status, ended, elapsed: began.duration(to: .now))
     return status
   }
 
-  private func check(_ report: HashListReport) async -> UploadError? {
+  private func check(_ report: HashListReport, _ counters: PushCounters) async -> UploadError? {
     do throws(UploadError) {
       let lists = try await KnownHashLists(file, folder, report)
-      try await compare(lists, report)
+      try await compare(lists, report, counters)
       try await tellMissing(lists, report)
       return nil
     } catch {
@@ -62,14 +63,16 @@ struct HashListCheck: Sendable {
     }
   }
 
-  private func compare(_ lists: KnownHashLists, _ report: HashListReport) async throws(UploadError) {
+  private func compare(
+    _ lists: KnownHashLists, _ report: HashListReport, _ counters: PushCounters
+  ) async throws(UploadError) {
     let tree = FileTree([lists.folder.appending("")], TreeOptions(includesHidden: true))
     while true {
       let events = try await readingSource { _, noteRead throws(BlobError) in tree.next(max: 100) { noteRead(1) } }
-      if events.isEmpty { return }
+      if events.isEmpty { return counters.listed() }
       for event in events {
         switch event {
-        case .file(let item): try await compare(item, lists, report)
+        case .file(let item): try await compare(item, lists, report, counters)
         case .skipped(let path, let reason): report.leftOut(path, reason)
         case .failed(let path, let message): report.unreadable(path, message)
         case .noticed: break
@@ -79,7 +82,7 @@ struct HashListCheck: Sendable {
   }
 
   private func compare(
-    _ item: TreeItem, _ lists: KnownHashLists, _ report: HashListReport
+    _ item: TreeItem, _ lists: KnownHashLists, _ report: HashListReport, _ counters: PushCounters
   ) async throws(UploadError) {
     if item.relative.contains(component: "ascmhl") { return }
     let expected = try await onThread { () throws(SQLiteError) in
@@ -97,10 +100,14 @@ struct HashListCheck: Sendable {
       }
       return
     }
+    counters.found(length: length)
     do throws(UploadError) {
       let different = try await readingSource { cancel, noteRead throws(BlobError) in
         let digests = known.map { Digest($0.format.algorithm) }
-        try Digest.read(FileSource(item.path), into: digests, cancel) { noteRead(1) }
+        try Digest.read(FileSource(item.path), into: digests, cancel) { count in
+          counters.comparedBytes.add(Int64(count), ordering: .relaxed)
+          noteRead(count)
+        }
         return zip(known, digests).filter { $0.digest != $1.value() }.map { $0.0.format }
       }
       report.checked(

@@ -5,13 +5,16 @@ import Synchronization
 /// Presents a comparison with hash lists as `CheckReport` presents one with a destination.
 final class HashListReport: Sendable {
   private let options: OutputOptions
-  private let output = Console.output
-  private let errors = Console.error
+  private let counters: PushCounters
+  private let display: ProgressDisplay
   private let state = Mutex(CheckTotals())
   /// Lists that another list refers to, and that are not as it says.
   private let broken = Atomic(0)
 
-  init(_ options: OutputOptions) { self.options = options }
+  init(_ options: OutputOptions, _ counters: PushCounters) {
+    (self.options, self.counters) = (options, counters)
+    display = ProgressDisplay(counters, options)
+  }
 
   /// Every file is as the lists say, and no other file is there.
   var isAllSame: Bool {
@@ -22,6 +25,10 @@ final class HashListReport: Sendable {
   /// `path`: below the folder. `source`: the file; nil: it is not there.
   func checked(_ path: BytePath, _ source: BytePath?, _ length: Int64?, _ result: CheckedFile.Result) {
     state.withLock { $0.add(result, length) }
+    if source != nil {
+      let isRead = if case .same = result { true } else { result.isDifferent }
+      counters.compared(length: length, isRead: isRead)
+    }
     let message = result.message
     if options.isJSON {
       var line = JSONLine("checked")
@@ -34,10 +41,10 @@ final class HashListReport: Sendable {
       return write(line)
     }
     if case .same = result {
-      if options.isVerbose { output.write("\(shown(path))  same\n") }
+      if options.isVerbose { display.result("\(shown(path))  same") }
       return
     }
-    errors.write("fullbore: \(shown(path)): \(result.titleInList)\(message.map { ": \(shown($0))" } ?? "")\n")
+    display.message("\(shown(path)): \(result.titleInList)\(message.map { ": \(shown($0))" } ?? "")")
   }
 
   /// A file that no list has.
@@ -49,7 +56,7 @@ final class HashListReport: Sendable {
       line.add("result", "extra")
       return write(line)
     }
-    errors.write("fullbore: \(shown(path)): in no hash list\n")
+    display.message("\(shown(path)): in no hash list")
   }
 
   /// A file or folder that could not be looked at.
@@ -69,7 +76,7 @@ final class HashListReport: Sendable {
       line.add("message", reason)
       write(line)
     } else if options.isVerbose {
-      output.write("\(shown(path))  left out: \(reason)\n")
+      display.result("\(shown(path))  left out: \(reason)")
     }
   }
 
@@ -79,13 +86,13 @@ final class HashListReport: Sendable {
       line.add("message", text)
       write(line)
     } else if always || !options.isQuiet {
-      errors.write("fullbore: \(shown(text))\n")
+      display.message("\(shown(text))")
     }
   }
 
   func ended(_ error: UploadError) {
     if error.side == .cancelled { return }
-    if !options.isJSON { return errors.write("fullbore: \(shown(error.message))\n") }
+    if !options.isJSON { return display.message("\(shown(error.message))") }
     var line = JSONLine("error")
     line.add("message", error.message)
     line.add("kind", error.kind)
@@ -96,12 +103,8 @@ final class HashListReport: Sendable {
   func finish(_ exit: ExitStatus, _ ended: UploadError?, elapsed: Duration) {
     let totals = state.withLock { $0 }
     let sentence = sentence(totals, ended)
-    if options.isJSON {
-      write(totals.summary(sentence, exit, elapsed: elapsed))
-    } else if !options.isQuiet {
-      output.write("\(sentence)\n")
-    }
-    output.flush()
+    let last = options.isJSON ? totals.summary(sentence, exit, elapsed: elapsed).timed() : sentence
+    display.end(options.isQuiet ? [] : [last])
   }
 
   private func sentence(_ totals: CheckTotals, _ ended: UploadError?) -> String {
@@ -121,7 +124,7 @@ final class HashListReport: Sendable {
     return "Not all is as the hash lists say: of \(files), \(parts.joined(separator: ", "))."
   }
 
-  private func write(_ line: JSONLine) { output.write(line.timed() + "\n") }
+  private func write(_ line: JSONLine) { display.result(line.timed()) }
 }
 
 extension CheckedFile.Result {

@@ -30,11 +30,15 @@ struct HashListRun: Sendable {
     let isWhole =
       !counters.isIncomplete.load(ordering: .relaxed) && counters.files.failed == 0
       && counters.files.skipped == 0
+    // The lists at both places have the same bytes, by which the one at the destination is known as that of the source.
+    let seconds = FileStamp.now / 1_000_000_000
     for root in folders.roots {
       guard let table = folders.table(ofListed: root) else { continue }
       if options.place != .source {
         await report { () async throws(UploadError) in
-          try await write(table, to: HashListAtDestination(run: run, root: root.path), beside: root, isWhole: isWhole)
+          let place = HashListAtDestination(run: run, root: root.path)
+          let chain = try await write(table, to: place, beside: root, isWhole: isWhole, at: seconds)
+          try await tellLost(of: root, at: place, chain)
         }
       }
       if options.place == .destination || !writesAtSource { continue }
@@ -43,7 +47,8 @@ struct HashListRun: Sendable {
           throw UploadError(.giveUp, .file, "at the source, its files are no single folder")
         }
         do throws(UploadError) {
-          try await write(table, to: HashListBesideFiles(folder: source), beside: root, isWhole: isWhole)
+          let place = HashListBesideFiles(folder: source)
+          _ = try await write(table, to: place, beside: root, isWhole: isWhole, at: seconds)
         } catch {
           var error = error
           error.message = advised(error.message, HashListBesideFiles.advice(for: error))
@@ -61,15 +66,16 @@ struct HashListRun: Sendable {
     }
   }
 
+  /// Returns the chain with the new list.
   private func write(
-    _ table: HashListTable, to place: some HashListPlace, beside root: ListedFolders.Root, isWhole: Bool
-  ) async throws(UploadError) {
+    _ table: HashListTable, to place: some HashListPlace, beside root: ListedFolders.Root, isWhole: Bool,
+    at seconds: Int64
+  ) async throws(UploadError) -> HashListChain {
     var chain = try await place.chain()
     let isNew = chain.generations.isEmpty
-    if isNew, let source = root.source {
+    if isNew, let own = try await onlyHistory(of: root), place.title != own.title {
       // The history that came with the files continues at the destination.
-      let own = HashListBesideFiles(folder: source)
-      if place.title != own.title { chain = try await copy(own, to: place) }
+      chain = try await copy(own, to: place)
     }
     try await onThread { () throws(SQLiteError) in try table.forgetEarlier() }
     for generation in chain.generations {
@@ -90,14 +96,13 @@ struct HashListRun: Sendable {
         "\(place.title): \(Quantity.plural(replaced, "file")) with other bytes than earlier lists say: replaced by this push, "
           + "and 'original' in the new list")
     }
-    let seconds = FileStamp.now / 1_000_000_000
     let facts = facts(seconds, hasFolders: isWhole)
     let format = options.format
     let count = try await onThread { () throws(SQLiteError) in
       if facts.hasFolders { try FolderHashes.add(to: table, format) }
       return try table.count()
     }
-    if count == 0 { return }
+    if count == 0 { return chain }
     let source = try await readingSource { _, _ throws(BlobError) in try HashListSource(table, facts) }
     let name = HashListChain.name(chain.next, of: place.folderName, at: seconds)
     let number = chain.next
@@ -106,6 +111,34 @@ struct HashListRun: Sendable {
     let text = DataSource(chain.text)
     try await place.write(text, text.info, as: HashListChain.name, replaces: !isNew)
     run.report.notice("\(place.title)\(name): hash list \(number), of \(Quantity.plural(count, "file"))")
+    return chain
+  }
+
+  /// The history of the sources that arrive in one folder; nil: none of them has one, or several have.
+  private func onlyHistory(of root: ListedFolders.Root) async throws(UploadError) -> HashListBesideFiles? {
+    var found: [HashListBesideFiles] = []
+    for source in root.sources {
+      let own = HashListBesideFiles(folder: source)
+      if try await !own.chain().generations.isEmpty { found.append(own) }
+    }
+    return found.count == 1 ? found[0] : nil
+  }
+
+  /// Reports the histories of the sources that have lists which the one at the destination does not have: a push sends no
+  /// lists as files.
+  private func tellLost(
+    of root: ListedFolders.Root, at place: HashListAtDestination, _ chain: HashListChain
+  ) async throws(UploadError) {
+    let known = Set(chain.generations.map(\.c4))
+    for source in root.sources {
+      let own = HashListBesideFiles(folder: source)
+      let lost = try await own.chain().generations.filter { !known.contains($0.c4) }.count
+      if lost == 0 { continue }
+      run.counters.isIncomplete.store(true, ordering: .relaxed)
+      run.report.ended(
+        "\(own.title): \(Quantity.plural(lost, "hash list")) not at the destination, since \(place.title) has another history; "
+          + "push \(shown(source)) into a folder of its own to continue it there")
+    }
   }
 
   /// Copies the lists of a history that the files have brought with them.
@@ -158,7 +191,7 @@ struct HashListRun: Sendable {
         throw BlobError(.changed, "\(path): it has changed since it was sent")
       }
       let digests = formats.map { Digest($0.algorithm) }
-      try Digest.read(source, into: digests, cancel) { noteRead(1) }
+      try Digest.read(source, into: digests, cancel, noteRead: noteRead)
       return digests.map { $0.value() }
     }
   }

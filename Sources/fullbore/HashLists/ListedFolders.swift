@@ -11,6 +11,8 @@ final class ListedFolders: Sendable {
     let source: BytePath?
     /// The path at the destination; empty: the folder of the destination.
     let path: BytePath
+    /// All folders here whose contents arrive there, absolute.
+    let sources: [BytePath]
   }
 
   private struct Noted: Sendable {
@@ -41,12 +43,14 @@ final class ListedFolders: Sendable {
     for source in push.sources where push.layout == nil && OpenFolder(source.absolute(), "", follow: true) != nil {
       let path = push.arrival(of: source.sendsContents ? "" : source.name)
       let end = path.hasTrailingSlash ? 1 : 0
-      roots.append(Root(source: source.absolute(), path: BytePath(path.bytes.dropLast(end))))
+      let folder = source.absolute()
+      roots.append(Root(source: folder, path: BytePath(path.bytes.dropLast(end)), sources: [folder]))
     }
     let own = roots.filter { !$0.path.isEmpty }
     let rest = roots.filter { $0.path.isEmpty }
     // The sources whose contents arrive in one folder have one list.
-    self.roots = own + [Root(source: rest.count == 1 && push.sources.count == 1 ? rest[0].source : nil, path: "")]
+    let only = rest.count == 1 && push.sources.count == 1 ? rest[0].source : nil
+    self.roots = own + [Root(source: only, path: "", sources: rest.flatMap(\.sources))]
   }
 
   /// A file is at the destination. Called on any thread.

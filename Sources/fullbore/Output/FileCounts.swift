@@ -22,6 +22,9 @@ struct FileCounts: Sendable, Hashable {
   /// Total length of files that are finished or failed.
   var settledBytes: Int64 = 0
 
+  /// Bytes of the settled files that were read to be compared.
+  var readOfSettled: Int64 = 0
+
   /// Files that are at the destination, by this run or before it.
   var there: Int { sent + alreadyThere + doneBefore.all }
   /// Files that were found and are neither finished nor failed.

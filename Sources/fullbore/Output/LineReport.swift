@@ -1,6 +1,5 @@
 import BlobUpload
 import Blobs
-import Synchronization
 
 /// Output for a pipe or a log: a line per finished file and a summary at the end; on standard error failures, and the
 /// totals once a minute while bytes move.
@@ -23,23 +22,8 @@ final class LineReport: PushReport {
     self.errors = errors
     self.options = options
     title = nil
-    let began = ContinuousClock.now
-    let totals = ProgressFigures.Lines(counters, destinations)
-    let state = Mutex((totals: totals, next: interval, sent: totals.sent.map { _ in Int64(0) }))
-    ticker = Ticker {
-      output.flush()
-      if options.isQuiet { return }
-      let now = began.duration(to: .now)
-      let lines = state.withLock { state -> [String] in
-        let lines = state.totals.lines(running: state.totals.running, at: Quantity.seconds(now))
-        if now < state.next { return [] }
-        state.next = now + interval
-        let sent = state.totals.sent
-        defer { state.sent = sent }
-        return lines.indices.filter { sent[$0] != state.sent[$0] }.map { lines[$0] }
-      }
-      for line in lines { errors.write("fullbore: \(line)\n") }
-    }
+    ticker = Ticker(
+      flushing: output, totals: .init(counters, destinations), on: options.isQuiet ? nil : errors, every: interval)
   }
 
   /// For what concerns one destination.
@@ -105,22 +89,4 @@ func finishedLine(_ file: PushedFile, _ how: Finish, _ options: OutputOptions) -
     return options.isVerbose ? shown(file.relative) + size + "  done before, " + evidence.text : nil
   case .alreadyThere: return options.isVerbose ? shown(file.relative) + size + "  already there" : nil
   }
-}
-
-/// Calls a closure ten times a second on its own thread until stopped.
-final class Ticker: Sendable {
-  private let stopped = StopFlag()
-
-  init(_ tick: @escaping @Sendable () -> Void) {
-    let stopped = stopped
-    SystemThread.start("fullbore-show") {
-      while !stopped.wait(milliseconds: 100) { tick() }
-      stopped.confirm()
-    }
-  }
-
-  deinit { stopped.stop() }
-
-  /// When this returns, no further call is made. Must not be called from within the closure.
-  func stop() { stopped.stop() }
 }

@@ -11,15 +11,17 @@ struct ProgressFigures {
   /// - `running`: bytes of unfinished files that were sent.
   /// - `time`: seconds since any fixed point.
   mutating func line(_ counters: PushCounters, running: Int64, width: Int = .max, at time: Double) -> String {
-    speed.add(counters.bytes.sent, at: time)
+    speed.add(counters.moved, at: time)
     let counts = counters.files
     let found = counts.foundBytes
     let isListed = counters.isListed.load(ordering: .relaxed)
-    let settled = counts.settledBytes.addingClamped(running)
+    let settled = counts.settledBytes.addingClamped(running).addingClamped(counters.readOfOpen)
     let more = isListed ? "" : "+"
     let files =
       "\(Quantity.grouped(counts.there)) of \(Quantity.grouped(counts.found))\(more) files"
-    let bytes = "\(Quantity.text(bytes: settled)) of \(Quantity.text(bytes: found))\(more)"
+    // A listing may have no lengths.
+    let whole = found > 0 ? " of \(Quantity.text(bytes: found))\(more)" : ""
+    let bytes = Quantity.text(bytes: settled) + whole
     // A watch has nothing to do for hours.
     let isIdle = counters.isIdle
     let share = isListed && found > 0 && !isIdle ? Self.percentage(settled, of: found) : nil
@@ -69,8 +71,8 @@ extension ProgressFigures {
     /// The names of the destinations; nil: there is only one.
     var titles: [String?] { parts.map(\.title) }
 
-    /// Bytes handed to connections, for each line.
-    var sent: [Int64] { parts.map(\.counters.bytes.sent) }
+    /// The bytes by which the speed is computed, for each line.
+    var moved: [Int64] { parts.map(\.counters.moved) }
 
     /// Bytes of unfinished large files that were sent, for each line.
     var running: [Int64] { parts.map(\.counters.large.sentBytes) }

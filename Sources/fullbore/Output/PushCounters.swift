@@ -17,10 +17,27 @@ final class PushCounters: Sendable {
   let large = LargeFiles()
   /// Some sources have no entry in the journal, so a resume would not include them.
   let isIncomplete = Atomic<Bool>(false)
+  /// The command compares or restores files and sends none: `comparedBytes` shows how far it is.
+  private let readsOnly: Bool
   /// Another process sends some of the files, and this one waits for it.
   let waitsForOthers = Atomic<Bool>(false)
 
-  init(of parts: [PushCounters] = []) { self.parts = parts }
+  init(of parts: [PushCounters] = [], readsOnly: Bool = false) { (self.parts, self.readsOnly) = (parts, readsOnly) }
+
+  /// The bytes by which the speed is computed: handed to connections, or read.
+  var moved: Int64 { readsOnly ? comparedBytes.load(ordering: .relaxed) : bytes.sent }
+
+  /// Bytes read of files that are not settled; 0 for a push, which knows the progress of each file.
+  var readOfOpen: Int64 { readsOnly ? max(0, moved.subtractingClamped(files.readOfSettled)) : 0 }
+
+  /// Counts a file of a comparison. `isRead`: all of it was read for that.
+  func compared(length: Int64?, isRead: Bool) {
+    count {
+      $0.doneBefore.add(.bytes)
+      $0.addSettled(bytes: length)
+      if isRead { $0.readOfSettled = $0.readOfSettled.addingClamped(length ?? 0) }
+    }
+  }
 
   /// The numbers of files as of now.
   var files: FileCounts { counts.withLock { $0 } }

@@ -121,8 +121,7 @@ func pushReport(
   _ options: OutputOptions, _ counters: PushCounters, of destinations: [ReportedDestination] = []
 ) -> any PushReport {
   if options.isJSON { return JSONReport(Console.output, counters, options, of: destinations) }
-  let isDumb = environment("TERM").map { $0 == "dumb" } ?? true
-  if Console.output.isTerminal && !options.isQuiet && !isDumb {
+  if options.drawsBoard {
     return TerminalReport(Console.output, counters, options, of: destinations)
   }
   return LineReport(Console.output, errors: Console.error, counters, options, of: destinations)

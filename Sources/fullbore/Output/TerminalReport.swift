@@ -19,7 +19,7 @@ final class TerminalReport: PushReport {
 
   init(
     _ output: Console, _ counters: PushCounters, _ options: OutputOptions,
-    _ style: TerminalStyle = TerminalStyle { environment($0)?.description }, of destinations: [ReportedDestination] = []
+    _ style: TerminalStyle = .ofEnvironment, of destinations: [ReportedDestination] = []
   ) {
     self.options = options
     self.style = style

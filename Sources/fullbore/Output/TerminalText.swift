@@ -12,6 +12,9 @@ struct TerminalStyle: Sendable, Hashable {
     self.hasColor = hasColor
   }
 
+  /// The style by the environment of this process.
+  static var ofEnvironment: TerminalStyle { TerminalStyle { environment($0)?.description } }
+
   /// The style by the variables that `value` returns. As in POSIX, the first locale variable that is not empty counts.
   init(_ value: (String) -> String?) {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(value).first { !$0.isEmpty } ?? ""

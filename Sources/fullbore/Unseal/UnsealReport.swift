@@ -6,66 +6,56 @@ import Synchronization
 /// as `docs/unseal-events.schema.json` describes it.
 final class UnsealReport: Sendable {
   private struct Totals {
-    var found = 0
-    var isListed = false
     var counts: [FileRestore.Outcome: Int] = [:]
     var failed = 0
-    var speed = Speed()
-    var hasProgressLine = false
-    var nextProgress = ContinuousClock.now
-
-    var settled: Int { failed + counts.values.reduce(0, +) }
   }
   private let options: OutputOptions
-  private let output = Console.output
-  private let errors = Console.error
+  private let counters = PushCounters(readsOnly: true)
+  private let display: ProgressDisplay
   private let state = Mutex(Totals())
-  private let read = Atomic<Int64>(0)
   private let began = ContinuousClock.now
-  private let ticker = Mutex<Ticker?>(nil)
   private let advice = GivenAdvice()
 
   init(_ options: OutputOptions) {
     self.options = options
-    ticker.withLock { $0 = Ticker { [weak self] in self?.tick() } }
+    display = ProgressDisplay(counters, options)
   }
 
   private var elapsed: Duration { began.duration(to: .now) }
   var hasFailed: Bool { state.withLock { $0.failed > 0 } }
-  var hasFound: Bool { state.withLock { $0.found > 0 } }
+  var hasFound: Bool { counters.files.found > 0 }
 
-  func found(_ count: Int) { state.withLock { $0.found += count } }
-  func listed() { state.withLock { $0.isListed = true } }
-  func noteRead(_ count: Int) { read.add(Int64(count), ordering: .relaxed) }
+  func found(_ count: Int) { counters.count { $0.found += count } }
+  func listed() { counters.listed() }
+  func noteRead(_ count: Int) { counters.comparedBytes.add(Int64(count), ordering: .relaxed) }
 
   /// `path`: of the sealed file. `named`: the path that it had before its name was sealed.
   func ended(_ path: BytePath, named: BytePath? = nil, _ outcome: FileRestore.Outcome) {
     state.withLock { $0.counts[outcome, default: 0] += 1 }
+    counters.compared(length: nil, isRead: false)
     let target = outcome == .copied ? path : FileRestore.path(of: named ?? path)
     if options.isJSON {
       var line = JSONLine("done")
       line.add(path: target)
       line.add("source", path.description)
       line.add("how", outcome.word)
-      return output.write(line.timed() + "\n")
+      return display.result(line.timed())
     }
     if options.isQuiet || outcome == .same && !options.isVerbose { return }
-    clearProgress()
-    output.write("\(shown(target))  \(outcome.text)\n")
-    if output.isTerminal { output.flush() }
+    display.result("\(shown(target))  \(outcome.text)")
   }
 
   /// A file or folder that is not restored. `advice`: what to do, which is said once.
   func failed(_ path: BytePath, _ message: String, advice: String? = nil) {
     state.withLock { $0.failed += 1 }
+    counters.failed(length: nil)
     if options.isJSON {
       var line = JSONLine("failed")
       line.add("source", path.description)
       line.add("message", advised(message, advice))
-      return output.write(line.timed() + "\n")
+      return display.result(line.timed())
     }
-    clearProgress()
-    errors.write("fullbore: \(shown(path)): \(shown(self.advice.text(message, advice)))\n")
+    display.message("\(shown(path)): \(shown(self.advice.text(message, advice)))")
   }
 
   func notice(_ text: String) { if !options.isQuiet { say("notice", text) } }
@@ -77,71 +67,38 @@ final class UnsealReport: Sendable {
     if options.isJSON {
       var line = JSONLine(event)
       line.add("message", text)
-      return output.write(line.timed() + "\n")
+      return display.result(line.timed())
     }
-    clearProgress()
-    errors.write("fullbore: \(shown(text))\n")
+    display.message("\(shown(text))")
   }
 
   /// The last call.
   func finish(_ exit: ExitStatus) {
-    ticker.withLock { $0 }?.stop()
-    clearProgress()
     let totals = state.withLock { $0 }
     func count(_ outcome: FileRestore.Outcome) -> Int { totals.counts[outcome] ?? 0 }
-    let bytes = read.load(ordering: .relaxed)
+    let bytes = counters.moved
     if options.isJSON {
       var line = JSONLine("summary")
-      line.add("files", totals.found)
+      line.add("files", counters.files.found)
       for outcome in [FileRestore.Outcome.restored, .copied, .same] { line.add(outcome.word, count(outcome)) }
       line.add("failed", totals.failed)
       line.add("bytes", bytes)
       line.add("seconds", seconds: elapsed)
       line.add("interrupted", exit == .interrupted)
       line.add("exit_status", exit.rawValue)
-      output.write(line.timed() + "\n")
-    } else if !options.isQuiet {
-      let rate = Double(bytes) / max(0.001, Quantity.seconds(elapsed))
-      var parts = [
-        "\(Quantity.plural(count(.restored), "file")) restored, \(Quantity.text(bytes: bytes)) read in "
-          + "\(Quantity.text(elapsed)) (\(Quantity.text(bytesPerSecond: rate)))"
-      ]
-      if count(.copied) > 0 { parts.append("\(Quantity.grouped(count(.copied))) copied, not sealed") }
-      if count(.same) > 0 { parts.append("\(Quantity.grouped(count(.same))) there already") }
-      if totals.failed > 0 { parts.append("\(Quantity.grouped(totals.failed)) failed") }
-      if exit == .interrupted { parts.append("interrupted: run it again to go on") }
-      output.write(parts.joined(separator: "; ") + "\n")
+      return display.end([line.timed()])
     }
-    output.flush()
-  }
-
-  // MARK: Progress
-
-  private func tick() {
-    output.flush()
-    if options.isQuiet || options.isJSON { return }
-    let isTerminal = errors.isTerminal
-    let line = state.withLock { totals -> String? in
-      let bytes = read.load(ordering: .relaxed)
-      totals.speed.add(bytes, at: Quantity.seconds(elapsed))
-      if ContinuousClock.now < totals.nextProgress { return nil }
-      totals.nextProgress = .now + (isTerminal ? .seconds(1) : .seconds(60))
-      if !isTerminal, elapsed < .seconds(60) { return nil }
-      totals.hasProgressLine = isTerminal
-      return
-        "\(Quantity.grouped(totals.settled)) of \(Quantity.grouped(totals.found))\(totals.isListed ? "" : "+") files, "
-        + "\(Quantity.text(bytes: bytes)), \(Quantity.text(bytesPerSecond: totals.speed.bytesPerSecond))"
-    }
-    guard let line else { return }
-    errors.write(isTerminal ? "\r\u{1B}[K\(fitted(line, errors.size.columns - 1))" : "fullbore: \(line)\n")
-  }
-
-  private func clearProgress() {
-    let hasLine = state.withLock { totals in
-      defer { totals.hasProgressLine = false }
-      return totals.hasProgressLine
-    }
-    if hasLine { errors.write("\r\u{1B}[K") }
+    if options.isQuiet { return display.end([]) }
+    let rate = Double(bytes) / max(0.001, Quantity.seconds(elapsed))
+    var parts = [
+      "\(Quantity.plural(count(.restored), "file")) restored, \(Quantity.text(bytes: bytes)) read in "
+        + "\(Quantity.text(elapsed)) (\(Quantity.text(bytesPerSecond: rate)))"
+    ]
+    if count(.copied) > 0 { parts.append("\(Quantity.grouped(count(.copied))) copied, not sealed") }
+    if count(.same) > 0 { parts.append("\(Quantity.grouped(count(.same))) there already") }
+    if totals.failed > 0 { parts.append("\(Quantity.grouped(totals.failed)) failed") }
+    if exit == .interrupted { parts.append("interrupted: run it again to go on") }
+    display.end([parts.joined(separator: "; ")])
   }
 }
 

@@ -247,7 +247,7 @@ private struct TreeWalk {
         return nil
       }
       if options.isHistory(name, in: folder.relative) {
-        return .skipped(path, reason: "the hash lists of the source, which --mhl continues at the destination")
+        return .skipped(path, reason: "the hash lists of the source, of which --mhl sends none as a file")
       }
       folder.subfolders.append(name)
       return nil

@@ -71,8 +71,10 @@ private func haveSameBytes(
   if first.st_dev == second.st_dev, first.st_ino == second.st_ino { return true }
   guard first.st_size == second.st_size else { return false }
   do throws(BlobError) {
-    let mine = try Digest.reading(FileSource(path), .sha256, cancel, noteRead: noteRead).value()
-    return mine == (try Digest.reading(FileSource(other), .sha256, cancel, noteRead: noteRead).value())
+    let digests = try [path, other].map { path throws(BlobError) in
+      try Digest.reading(FileSource(path), .sha256, cancel) { _ in noteRead() }.value()
+    }
+    return digests[0] == digests[1]
   } catch {
     return false
   }
