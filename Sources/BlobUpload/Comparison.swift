@@ -74,16 +74,21 @@ final class Comparison: @unchecked Sendable {
     if isRest(head, from: received) { return }
     let isPart = RemoteFacts(head, of: url)?.isPartial ?? (head.status == 206)
     beginAgain()
-    if isPart { throw BlobError(.io, "GET \(url): its answer \(head.status) has other bytes than those that were asked for") }
+    if isPart {
+      throw BlobError(.io, "GET \(url): its answer \(head.status) has other bytes than those that were asked for")
+    }
     lock.withLock { _ in arrived.facts = RemoteFacts(head, of: url, isOfRange: false) }
   }
 
   /// Whether a response has the bytes from `offset` on of the version of which the bytes before have arrived. Servers that
   /// do not heed `If-Range` give a part of the version that is there now. RFC 9110 §14.4, §15.3.7.
   func isRest(_ head: HTTPHead, from offset: Int64) -> Bool {
-    guard offset > 0, let facts = RemoteFacts(head, of: url), facts.isPartial, facts.start == offset else { return false }
+    guard offset > 0, let facts = RemoteFacts(head, of: url), facts.isPartial, facts.start == offset else {
+      return false
+    }
     return lock.withLock { _ in
-      guard let known = arrived.facts, facts.version == known.version, known.length == nil || facts.length == known.length
+      guard let known = arrived.facts, facts.version == known.version,
+        known.length == nil || facts.length == known.length
       else { return false }
       arrived.facts?.length = facts.length
       return true

@@ -67,7 +67,8 @@ extension EndToEnd.SealNamesTests {
     _ = try await expect(0, "push", "--hidden", "--seal", key.recipient, "--seal-names", card, server.url)
     let other = scratch.path("other")
     let unseal = try await expect(1, "unseal", server.url, other, "-i", key.file)
-    #expect(unseal.errors.contains("1 name that no file here can have, like .fullbore-unseal/record"), "\(unseal.errors)")
+    #expect(
+      unseal.errors.contains("1 name that no file here can have, like .fullbore-unseal/record"), "\(unseal.errors)")
     #expect(unseal.output.contains("5 files restored"), "\(unseal.output)")
     #expect(Folder(other).files()[long] == 10)
   }

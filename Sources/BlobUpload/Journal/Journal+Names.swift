@@ -45,7 +45,8 @@ extension Journal {
 extension Journal {
   func unindexed(at destination: Int64, limit: Int) throws(JournalError) -> [UnindexedFile] {
     try read { store throws(SQLiteError) in
-      try store.uploads.unindexed.files(at: try store.uploads.destinations.sharingNames(with: destination), limit: limit)
+      try store.uploads.unindexed.files(
+        at: try store.uploads.destinations.sharingNames(with: destination), limit: limit)
     }
   }
 

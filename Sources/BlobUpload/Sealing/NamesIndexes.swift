@@ -142,7 +142,8 @@ extension StoredFiles {
       throw UploadError(
         .giveUp, .file,
         "\(known?.index ?? "") and \(name) have two keys: either two machines have sent files there with a key of their own, or "
-          + "somebody else has put an index there. Look at both with 'age -d -i FILE', and move those of one key to another folder")
+          + "somebody else has put an index there. Look at both with 'age -d -i FILE', and move those of one key to another folder"
+      )
     }
     if known == nil, let failure { throw failure }
     return known?.names
