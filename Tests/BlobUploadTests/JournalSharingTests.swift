@@ -166,8 +166,11 @@ extension JournalTests {
       let id = try await first.destinationID(.tus)
       _ = try await first.claim((0..<1000).map { intent("\($0)") }, destination: id)
       await first.close()
-      try Database(folder.path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-      scribble(folder.path, from: 8 * 4096)
+      let database = try Database(folder.path)
+      try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+      // The schema is on pages before the root of the last table, or just after it.
+      let root = try database.statement("SELECT max(rootpage) FROM sqlite_schema").first { $0.int(0) }
+      scribble(folder.path, from: (Int(try #require(root)) + 2) * 4096)
       let damaged = content(folder.path)
 
       // The first pages are intact: the journal opens, and fails during use.

@@ -75,7 +75,7 @@ struct DestinationPush: Sendable {
     let ended = await run.run(
       { [lists] () async throws(UploadError) in
         try await lists?.flush()
-        while let opened = await shared.next(for: index) {
+        while let opened = try await shared.next(for: index) {
           let items = await feed.items(opened)
           if !items.isEmpty { return items }
         }

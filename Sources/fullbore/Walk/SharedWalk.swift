@@ -1,3 +1,4 @@
+import BlobUpload
 import Blobs
 import Synchronization
 
@@ -20,6 +21,9 @@ final class SharedWalk: Sendable {
   private struct State {
     var queues: [Queue]
     var hasEnded = false
+    /// The walk has ended before it had found everything. The tasks of a group are cancelled one after the other, so that a
+    /// destination may not be cancelled yet when it learns of the end.
+    var isInterrupted = false
     /// The walk waits until more is wanted.
     var writer: CheckedContinuation<Void, Never>?
 
@@ -55,11 +59,11 @@ final class SharedWalk: Sendable {
       }
       for reader in readers { reader.resume() }
     }
-    end()
+    end(isInterrupted: Task.isCancelled)
   }
 
-  /// The next sources for a destination; nil at the end, or if the task is cancelled.
-  func next(for index: Int) async -> [OpenedSource]? {
+  /// The next sources for a destination; nil at the end. Throws if the walk or this task is cancelled.
+  func next(for index: Int) async throws(UploadError) -> [OpenedSource]? {
     while !Task.isCancelled {
       let (batch, hasEnded, writer) = state.withLock { state in
         if state.queues[index].batches.isEmpty {
@@ -71,10 +75,13 @@ final class SharedWalk: Sendable {
       }
       writer?.resume()
       if let batch { return batch }
-      if hasEnded { return nil }
+      if hasEnded {
+        if state.withLock({ $0.isInterrupted }) { break }
+        return nil
+      }
       await wait(for: index)
     }
-    return nil
+    throw UploadError(.giveUp, .cancelled, "interrupted")
   }
 
   /// The destination takes nothing more.
@@ -117,20 +124,20 @@ final class SharedWalk: Sendable {
       await withCheckedContinuation { continuation in
         let goesOn = state.withLock { state in
           state.writer = continuation
-          if Task.isCancelled { state.hasEnded = true }
+          if Task.isCancelled { (state.hasEnded, state.isInterrupted) = (true, true) }
           return state.takeWriter() != nil
         }
         if goesOn { continuation.resume() }
       }
     } onCancel: {
-      end()
+      end(isInterrupted: true)
     }
     return state.withLock { $0.isWanted && !$0.hasEnded }
   }
 
-  private func end() {
+  private func end(isInterrupted: Bool) {
     let waiting = state.withLock { state in
-      state.hasEnded = true
+      if !state.hasEnded { (state.hasEnded, state.isInterrupted) = (true, isInterrupted) }
       let waiting = state.queues.map(\.reader) + [state.writer]
       state.writer = nil
       for index in state.queues.indices { state.queues[index].reader = nil }
