@@ -85,7 +85,8 @@ extension UploadQueue {
     }
   }
 
-  /// What arrived wrong must be sent again: its session, which is finished, is of no use to the next run.
+  /// Ends an item that was not proved. The next run sends a file that arrived with other bytes again, since its session is
+  /// finished.
   private func failProof(_ sent: SentItem, _ error: UploadError, _ engine: UploadEngine) async -> UploadError? {
     if error.saysOtherBytes { journal.restarted(sent.id) }
     return await fail(sent.work, sent.id, sent.progress, error, isStored: true, engine, sent.observer)

@@ -16,7 +16,7 @@ public struct UploadResult: Sendable, Codable, Hashable {
   /// been sent by another upload.
   public var isCompared: Bool
 
-  /// What the upload leaves at the server, for a later run to delete; nil: nothing.
+  /// The session of temporary files that stay at the server until a later run deletes them; nil: none stay.
   var leftover: UploadSession?
 
   /// The digest that `UploadQueue.digest` asks for, of the bytes that were read to be sent; nil: none was asked for, or they

@@ -107,7 +107,7 @@ import Testing
     #expect(error?.message.contains("differs within") == true, "\(error?.message ?? "nothing")")
   }
 
-  /// Of a server that gives less than was asked for, and of one that answers 200 to a request for a range, as rclone's does.
+  /// One server gives less than was asked for, and the other answers 200 to a request for a range, as rclone's does.
   @Test(arguments: [206, 200]) func partsOfTheRestAreComparedInTurn(_ status: Int) async throws {
     let peer = try ServedFolder()
     let source = PatternSource(length: 300_000)

@@ -80,7 +80,7 @@ extension EndToEnd {
   }
 }
 
-/// What was sent to the URLs of a server, in the order of arrival.
+/// The requests to a server that have stored a file, in the order of arrival.
 private final class Stored: Sendable {
   private let requests = Mutex<[HTTPPeer.Request]>([])
   var count: Int { requests.withLock { $0.count } }

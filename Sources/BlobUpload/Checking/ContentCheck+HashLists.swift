@@ -19,7 +19,7 @@ extension ContentCheck {
       return long.generations.starts(with: short.generations)
     } catch {
       if error.endsQueue { throw error }
-      // What cannot be read as a chain was compared as bytes.
+      // A file that is no chain of hash lists was compared as any other, by its bytes.
       return false
     }
   }

@@ -14,7 +14,7 @@ enum StoredProof: Sendable {
 
 /// A file whose digest is asked for.
 struct ProvedFile: Sendable {
-  /// Of the bytes that were sent; nil: it is not known.
+  /// The digest of the bytes that were sent; nil: it is not known.
   var digest: [UInt8]?
   var algorithm: Digest.Algorithm?
   var target: UploadTarget

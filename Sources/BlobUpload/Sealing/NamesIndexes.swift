@@ -83,12 +83,7 @@ package struct NamesIndexes: Sendable {
     while (try? await Task.sleep(for: .seconds(300))) != nil { try? await send() }
   }
 
-  /// Indexes have names of their own.
-  private var destination: UploadDestination {
-    var destination = uploader.destination
-    destination.sealing?.names = nil
-    return destination
-  }
+  private var destination: UploadDestination { uploader.destination.withoutSealedNames }
 
   private func send(_ bytes: [UInt8]) async throws(UploadError) -> SentIndex {
     let plain = DataSource(bytes)
@@ -110,6 +105,20 @@ package struct NamesIndexes: Sendable {
     let result = try await uploader.upload(sealed, info, to: target)
     if verifies { try await uploader.verify(sealed, info, at: target, location: result.location) }
     return SentIndex(id: 0, path: name, location: result.location, sha256: digest)
+  }
+}
+
+extension UploadDestination {
+  /// The destination as the indexes are sent to it and read from it, whose names are not sealed.
+  package var withoutSealedNames: UploadDestination {
+    var destination = self
+    destination.sealing?.names = nil
+    return destination
+  }
+
+  /// The place in the journal, which all pushes to this URL share.
+  package var place: String {
+    JournalDestination(endpoint: endpoint.text, protocolName: uploadProtocol.name).place
   }
 }
 

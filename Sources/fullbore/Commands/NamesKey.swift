@@ -12,9 +12,7 @@ extension SealOptions {
     isCheck: Bool
   ) async throws(UploadError) -> Sealing? {
     guard hasNames, var sealing else { return self.sealing }
-    let place = JournalDestination(
-      endpoint: destination.endpoint.text, protocolName: destination.uploadProtocol.name
-    ).place
+    let place = destination.place
     do throws(JournalError) { sealing.names = try await journal.names(at: place) } catch {
       throw UploadError(journal: error)
     }

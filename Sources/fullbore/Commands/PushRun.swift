@@ -122,18 +122,15 @@ extension PushRun {
 
   /// Whether a push of this journal has sent files to the place with their names sealed.
   func hasSealedNames() async throws(UploadError) -> Bool {
-    let place = JournalDestination(
-      endpoint: destination.endpoint.text, protocolName: destination.uploadProtocol.name
-    ).place
-    do throws(JournalError) {
-      return try await journal.destinations().contains { $0.place == place && $0.seal?.names == true }
-    } catch { throw UploadError(journal: error) }
+    let place = destination.place
+    return try await destinations(in: journal).contains { $0.place == place && $0.seal?.names == true }
   }
 
   /// Asks for the indexes once more, and sends what is missing. Throws if the names of files are not there then.
   func sendLostNames() async throws(UploadError) {
     guard let indexes = indexes(verifies: true) else { return }
-    if try await indexes.unnamed() ?? 1 > 0 { try await indexes.send() }
+    if try await indexes.unnamed() == 0 { return }
+    try await indexes.send()
     try await checkNames()
   }
 
@@ -145,11 +142,9 @@ extension PushRun {
     guard let indexes = indexes(verifies: true) else { return }
     var unnamed = try await indexes.unnamed()
     if unnamed == nil, !identities.isEmpty {
-      // Indexes have names of their own.
-      var destination = destination
-      destination.sealing?.names = nil
       let stored = StoredFiles(
-        Uploader(destination, transport: transport), reading: transport, retries: HTTPRangeSource.usualRetries)
+        Uploader(destination.withoutSealedNames, transport: transport), reading: transport,
+        retries: HTTPRangeSource.usualRetries)
       let named = Atomic(0)
       _ = try await stored.namesKey(identities) { entries in
         for entry in entries { named.add(count(entry.sealed), ordering: .relaxed) }

@@ -7,7 +7,7 @@ import Platform
 enum SetAsideName {
   private static let mark = Array(".fullbore-".utf8)
 
-  /// What a walk does with a file that still has such a name.
+  /// How a walk treats a file that still has such a name.
   enum Rule: Sendable, Hashable {
     /// The file is passed over in silence: the process that has renamed it may be running.
     case passOver

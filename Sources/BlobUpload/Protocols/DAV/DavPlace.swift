@@ -20,7 +20,7 @@ struct DavPlace: Sendable {
   /// The tries whose temporary names may exist at the server, in order, each by the unique part of its name. "" stands
   /// for the single name that releases up to 1.0 used for all tries.
   var leftovers: [String] = []
-  /// Those of them that a MOVE without an answer may still concern.
+  /// The leftovers that the server may still move, because a MOVE of them had no answer.
   var unanswered = UnansweredMoves()
   private var oldTemporary: HTTPURL?
   /// The version that the server reported when the file got its name, "" if none: only temporary files remain to be
