@@ -14,6 +14,8 @@ final class RecordingRelay: Sendable {
   private struct Connection: Sendable {
     var sent: [UInt8] = []
     var received: [UInt8] = []
+    /// Some of its bytes were not passed on, so nothing that follows them is: TCP never has a gap.
+    var isCut = false
   }
   private struct State: Sendable {
     var connections: [Connection] = []
@@ -51,7 +53,8 @@ final class RecordingRelay: Sendable {
     for socket in state.update({ $0.open }) { Loopback.shut(socket) }
   }
 
-  /// Passes on at most this many more bytes of all clients, and swallows the rest.
+  /// Passes on at most this many more bytes of all clients. A connection that has lost bytes by this passes on nothing
+  /// more, also if the limit is raised while some of its bytes are still on the way.
   func forward(atMost most: Int) { state.update { ($0.forwarded, $0.most) = (0, most) } }
 
   /// Bytes of all clients so far.
@@ -70,7 +73,8 @@ final class RecordingRelay: Sendable {
           return count
         }
         state.connections[number].sent += buffer[..<count]
-        let passed = min(count, state.most - state.forwarded)
+        let passed = state.connections[number].isCut ? 0 : min(count, state.most - state.forwarded)
+        if passed < count { state.connections[number].isCut = true }
         state.forwarded += passed
         return passed
       }
