@@ -23,6 +23,11 @@ extension EndToEnd {
     /// file.
     static let stored = "X-OC-MTime: accepted\r\n" + nothing
 
+    /// A server that has no such file, and is silent in the middle of a body, after four steps.
+    static let held: [ScriptedPeer.Step] = [
+      .readRequest, .send("HTTP/1.1 404 None\r\n" + nothing), .readHead, .read(100_000), .hold,
+    ]
+
     /// Some servers repeat a credential in their response: `told`.
     func script(_ outcome: Outcome, told: String) -> [ScriptedPeer.Step] {
       func every(_ head: String) -> [ScriptedPeer.Step] {
@@ -43,7 +48,7 @@ extension EndToEnd {
         return every("307 There\r\nLocation: \(place)\r\n" + Self.nothing)
       case .downgraded: return every("308 There\r\nLocation: http://media.example:81/in/\r\n" + Self.nothing)
       case .unreachable, .wrongProxyPassword: return [.close]
-      case .killed: return [.readHead, .read(100_000), .hold]
+      case .killed: return Self.held
       }
     }
 
@@ -83,7 +88,7 @@ extension EndToEnd {
           + ["--header", "@" + plants.path("fields"), "--proxy", "@" + plants.path("proxy"), file]
           + ["put+http://media.example/in/"], in: scratch)
       if outcome == .killed {
-        await peer.wait { $0.steps.last == 2 }
+        await peer.wait { $0.steps.last == 4 }
         plants.expectNone(in: try commandLines(), "the command line")
         push.kill(SIGKILL)
       }
@@ -98,15 +103,14 @@ extension EndToEnd {
 
     /// The resume reads the secrets from their original location, which is all that the journal stores.
     @Test func whatWasKilledIsResumedWithTheSameCredentials() async throws {
-      let peer = ScriptedPeer(
-        [.readHead, .read(100_000), .hold], [.readRequest, .send("HTTP/1.1 201 Made\r\n" + Self.stored)])
+      let peer = ScriptedPeer(Self.held, [.readRequest, .send("HTTP/1.1 201 Made\r\n" + Self.stored)])
       let proxy = ProxyPeer(to: peer.port, .wants(user: "me", password: plants.proxyPassword))
       try plants.write(proxyPort: proxy.port)
       let file = try scratch.file("a.jpg", 8 << 20)
       let push = try Command.fullbore(
         "push", "--overwrite", "--netrc-file", plants.path("netrc"), "--header", "@" + plants.path("fields"), "--proxy",
         "@" + plants.path("proxy"), file, "put+http://media.example/in/", in: scratch)
-      await peer.wait { $0.steps.last == 2 }
+      await peer.wait { $0.steps.last == 4 }
       try await untilEveryFileIsKnown(in: scratch)
       push.kill(SIGKILL)
       try await push.wait()
