@@ -97,7 +97,8 @@ def calm(browser, folder):
     files = [folder / f"{i:03}.bin" for i in range(300)]
     for path in files:
         path.write_bytes(os.urandom(40 * KiB))
-    with share(store) as server, Link(server.port, bytes_per_second=MiB) as link:
+    # So slow that files wait until one is paused, also where the browser is slow.
+    with share(store) as server, Link(server.port, bytes_per_second=32 * KiB) as link:
         with Visit(browser, link.port) as visit:
             page = visit.page
             visit.until("#entries", "9.txt")
@@ -122,6 +123,7 @@ def calm(browser, folder):
                 time.sleep(0.2)
                 return "Paused" in visit.text("#uploads")
             eventually(pause, "no row says that it is paused", 20)
+            link.rate = 8 * MiB
             page.evaluate("[...document.querySelectorAll('#uploads .row')].find((row) => row.item.state === 'paused').change.click()")
             visit.finish(300)
             require_same({path.name: path for path in files} | {str(p.relative_to(store)): p for p in store.rglob("*.[pt][nx][gt]")}, store)
