@@ -93,8 +93,14 @@ extension EndToEnd.UnsealTests {
     }
     server.command.kill(SIGKILL)
     _ = try await server.command.wait()
+    func said(_ words: String) -> Bool { command.output.contains("127.0.0.1:\(proxy.port) \(words)") }
+    try await until("it says so: \(command.output)") {
+      said("does not answer since") || command.end != nil ? true : nil
+    }
+    #expect(said("does not answer since") && command.output.contains(", trying again"), "\(command.output)")
     let again = try await ServeProcess.start(in: scratch, port: server.port, "--host", "127.0.0.1")
     #expect(try await command.wait() == .exited(0), "\(command.output)\(command.errors)")
+    #expect(said("answers again, after"), "\(command.output)")
     #expect(FileManager.default.contentsEqual(atPath: restored + "/film.mov", andPath: film))
     #expect(proxy.counters.faults >= 2)
     _ = again

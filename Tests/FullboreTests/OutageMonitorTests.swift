@@ -13,9 +13,9 @@ import Testing
   private let began = ContinuousClock.now
   private let length: Int64 = 100 << 20
 
-  private func watch() -> OutageMonitor {
+  private func watch(onlyTellsFailures: Bool = false) -> OutageMonitor {
     counters.found(length: length)
-    let watch = OutageMonitor(HTTPURL("http://media.example/")!, notes, counters)
+    let watch = OutageMonitor(HTTPURL("http://media.example/")!, notes, counters, onlyTellsFailures: onlyTellsFailures)
     watch.look(at: began)
     return watch
   }
@@ -32,6 +32,15 @@ import Testing
     _ = film(sent: length - 1)
     watch.look(at: began + .seconds(6))
     #expect(notes.outages.count == 1 && notes.outages.first?.contains("nothing has moved since") == true)
+  }
+
+  @Test func aRestoreMayWaitForItsOwnDisk() {
+    let watch = watch(onlyTellsFailures: true)
+    for second in 0...60 { watch.look(at: began + .seconds(second)) }
+    #expect(notes.outages == [])
+    watch.failed(UploadError(TransportError(.connect, "GET /a: refused")), next: .seconds(9), at: began + .seconds(60))
+    watch.look(at: began + .seconds(63))
+    #expect(notes.outages.count == 1, "\(notes.outages)")
   }
 
   /// A watch may have nothing to send for hours.

@@ -32,16 +32,20 @@ public struct HTTPRangeSource: BlobSource {
   ) {
     precondition(retries >= 0 && readAhead > 0)
     self.url = url
-    remote = RemoteFile(
-      RemoteRequest(url, transport, headers), retries: retries, readAhead: readAhead, notice: notice)
+    remote = RemoteFile(RemoteRequest(url, transport, headers), readAhead: readAhead, notice: notice) {
+      FixedRetries(retries)
+    }
   }
 
   /// Like the other one, for a file that is read to be stored here: its `BlobInfo` has the time at which the file was last
-  /// modified.
-  package init(timedAt url: HTTPURL, over transport: any Transport, headers: HTTPHeaders, retries: Int) {
+  /// modified. `failures`: called for each reader.
+  package init(
+    timedAt url: HTTPURL, over transport: any Transport, headers: HTTPHeaders,
+    failures: @escaping @Sendable () -> any ReadFailures
+  ) {
     self.url = url
     remote = RemoteFile(
-      RemoteRequest(url, transport, headers), retries: retries, readAhead: 512 << 10, tellsTimes: true)
+      RemoteRequest(url, transport, headers), readAhead: 512 << 10, tellsTimes: true, failures: failures)
   }
 
   /// `.random` until `info` or `open` has found out otherwise.

@@ -4,7 +4,8 @@ import Blobs
 final class RemoteFile: Sendable {
   let ask: RemoteRequest
   let readAhead: Int
-  private let retries: Int
+  /// Begins to count the failures of one reader.
+  private let failures: @Sendable () -> any ReadFailures
   fileprivate let notice: (@Sendable (String) -> Void)?
   let tellsTimes: Bool
   private struct State {
@@ -15,11 +16,11 @@ final class RemoteFile: Sendable {
   private let state = Monitor(State())
 
   init(
-    _ ask: RemoteRequest, retries: Int, readAhead: Int, tellsTimes: Bool = false,
-    notice: (@Sendable (String) -> Void)? = nil
+    _ ask: RemoteRequest, readAhead: Int, tellsTimes: Bool = false, notice: (@Sendable (String) -> Void)? = nil,
+    failures: @escaping @Sendable () -> any ReadFailures
   ) {
     (self.ask, self.notice, self.tellsTimes) = (ask, notice, tellsTimes)
-    self.retries = retries
+    self.failures = failures
     self.readAhead = readAhead
   }
 
@@ -29,7 +30,7 @@ final class RemoteFile: Sendable {
   /// request.
   func facts(_ cancel: Cancellation) throws(BlobError) -> RemoteFacts {
     if let once = state.update(waking: .none, { $0.once }) { return once.facts }
-    var patience = Patience(retries, cancel, "look at \(ask.url)")
+    var patience = patience(cancel, "look at \(ask.url)")
     return try patience.run { () throws(BlobError) in try probe(cancel) }
   }
 
@@ -80,52 +81,7 @@ final class RemoteFile: Sendable {
     state.update { state in if state.once?.fetch === fetch { (state.once, state.isOnceOnly) = (nil, false) } }
   }
 
-  func patience(_ cancel: Cancellation, _ what: String) -> Patience { Patience(retries, cancel, what) }
-}
-
-/// Repeats attempts with growing pauses as long as they fail because of the connection.
-struct Patience {
-  private let retries: Int
-  private let cancel: Cancellation
-  private let what: String
-  private var failures = 0
-  /// Bytes received since the first counted failure.
-  private var received = 0
-  /// Bytes that must arrive before the failure count is reset. Otherwise a server that sends one byte per attempt would
-  /// be retried once for every byte of the file.
-  static let leastProgress = 16 << 10
-
-  init(_ retries: Int, _ cancel: Cancellation, _ what: String) {
-    self.retries = retries
-    self.cancel = cancel
-    self.what = what
-  }
-
-  /// Counts received bytes. After enough of them the failure count starts again at 0.
-  mutating func noteReceived(_ count: Int) {
-    if failures == 0 { return }
-    received += count
-    if received >= Self.leastProgress { (failures, received) = (0, 0) }
-  }
-
-  /// Sleeps before the next attempt, or throws `error` if no attempts are left or a retry cannot help.
-  mutating func wait(after error: BlobError) throws(BlobError) {
-    guard error.code == .invalidated, failures < retries else {
-      var error = error
-      // `.invalidated` would invite the caller to retry, which has already failed here.
-      if error.code == .invalidated { error.code = .io }
-      if failures > 0 { error.message += " (after \(failures + 1) attempts)" }
-      throw error
-    }
-    failures += 1
-    try MonotonicClock().sleep(.milliseconds(50 << min(failures, 7)), cancel, what)
-  }
-
-  mutating func run<Answer>(_ body: () throws(BlobError) -> Answer) throws(BlobError) -> Answer {
-    while true {
-      do throws(BlobError) { return try body() } catch { try wait(after: error) }
-    }
-  }
+  func patience(_ cancel: Cancellation, _ what: String) -> Patience { Patience(failures(), cancel, what) }
 }
 
 /// Reads from an offset on. After a broken connection it requests the rest from the current offset.

@@ -67,7 +67,7 @@ struct RemoteRequest: Sendable {
       case 408, 425, 429, 500, 502, 503, 504: .invalidated
       default: .io
       }
-    return BlobError(code, "GET \(url): the server answered \(response.status)")
+    return BlobError(code, "GET \(url): the server answered \(response.status)", cause: RefusedRead(response: response))
   }
 
   /// Translates a missing response into the error of a source: `.invalidated` if a retry may help.

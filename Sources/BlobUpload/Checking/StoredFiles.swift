@@ -6,16 +6,11 @@ package struct StoredFiles: Sendable {
   private let uploader: Uploader
   /// Reads the files. It is not the transport that asks for lists.
   private let reading: any Transport
-  private let retries: Int
 
-  /// - `reading`: must have a connection for each file that is read at once.
-  /// - `retries`: as for `HTTPRangeSource`.
-  package init(_ uploader: Uploader, reading: any Transport, retries: Int) {
-    let destination = uploader.destination
+  /// `reading`: must have a connection for each file that is read at once.
+  package init(_ uploader: Uploader, reading: any Transport) {
     self.uploader = uploader
-    self.retries = retries
-    self.reading =
-      destination.traits.sign.map { SigningTransport(reading, endpoint: destination.endpoint, sign: $0) } ?? reading
+    self.reading = ReadingTransport(reading, uploader.destination)
   }
 
   /// Asks what is to be known of the destination as a whole. Throws if it refuses.
@@ -49,13 +44,14 @@ package struct StoredFiles: Sendable {
     return folder.isEmpty ? place : place.appending(pathBytes: folder.bytes + [UInt8(ascii: "/")])
   }
 
-  /// The file at a path below the destination's folder.
+  /// The file at a path below the destination's folder. A reader of it waits for the server as an upload does.
   package func source(_ path: BytePath) async throws(UploadError) -> any BlobSource {
     let destination = uploader.destination
     let url = try await destination.uploadProtocol.place(
       of: destination.target(path, length: nil), location: nil, uploader.context())
-    return HTTPRangeSource(
-      timedAt: url, over: reading, headers: destination.credentials.fields, retries: retries)
+    return HTTPRangeSource(timedAt: url, over: reading, headers: destination.credentials.fields) { [uploader] in
+      FailedReads(uploader, url)
+    }
   }
 }
 
@@ -70,19 +66,21 @@ extension UploadDestination {
   }
 }
 
-/// Signs requests to one server before they are sent.
-private struct SigningTransport: Transport {
+/// Signs requests to one server before they are sent, and notes its responses.
+private struct ReadingTransport: Transport {
   private let transport: any Transport
-  private let endpoint: HTTPURL
-  private let sign: @Sendable (inout HTTPRequest) -> Void
+  private let destination: UploadDestination
 
-  init(_ transport: any Transport, endpoint: HTTPURL, sign: @escaping @Sendable (inout HTTPRequest) -> Void) {
-    (self.transport, self.endpoint, self.sign) = (transport, endpoint, sign)
+  init(_ transport: any Transport, _ destination: UploadDestination) {
+    (self.transport, self.destination) = (transport, destination)
   }
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
+    if !request.url.isAtServer(of: destination.endpoint) { return try await transport.send(request, body: body, on) }
     var request = request
-    if request.url.isAtServer(of: endpoint) { sign(&request) }
-    return try await transport.send(request, body: body, on)
+    destination.traits.sign?(&request)
+    let response = try await transport.send(request, body: body, on)
+    destination.acquaintance.note(response)
+    return response
   }
 }

@@ -17,8 +17,7 @@ extension SealOptions {
       throw UploadError(journal: error)
     }
     if sealing.names != nil { return sealing }
-    let files = StoredFiles(
-      Uploader(destination, transport: transport), reading: transport, retries: HTTPRangeSource.usualRetries)
+    let files = StoredFiles(Uploader(destination, transport: transport), reading: transport)
     let all = identities + passphraseIdentities
     var found: SealedNames?
     if !all.isEmpty {

@@ -142,9 +142,9 @@ extension PushRun {
     guard let indexes = indexes(verifies: true) else { return }
     var unnamed = try await indexes.unnamed()
     if unnamed == nil, !identities.isEmpty {
-      let stored = StoredFiles(
-        Uploader(destination.withoutSealedNames, transport: transport), reading: transport,
-        retries: HTTPRangeSource.usualRetries)
+      var uploader = uploader
+      uploader.destination = destination.withoutSealedNames
+      let stored = StoredFiles(uploader, reading: transport)
       let named = Atomic(0)
       _ = try await stored.namesKey(identities) { entries in
         for entry in entries { named.add(count(entry.sealed), ordering: .relaxed) }

@@ -12,7 +12,9 @@ func remedy(for message: String, goesOn: Bool = true) -> String? {
 extension BlobError {
   /// Advice for a command that reads a source at a server; nil: there is none.
   var readingAdvice: String? {
-    UploadError(.giveUp, .source, message, status: statusCode(in: message), cause: cause).readingAdvice
+    // A reader that has waited in vain says so with the error of its last attempt.
+    let cause = (cause as? UploadError)?.cause ?? cause
+    return UploadError(.giveUp, .source, message, status: statusCode(in: message), cause: cause).readingAdvice
   }
 }
 

@@ -25,6 +25,18 @@ struct Outage: Sendable, Hashable {
   }
 }
 
+/// Receives the outages of an `OutageMonitor`, and presents them to the user. Thread-safe.
+protocol OutageReport: Sendable {
+  /// A server does not respond, or responds again. Shown unless `--quiet`. While an outage lasts, this is called once in
+  /// `outageInterval`.
+  func outage(_ outage: Outage)
+  var outageInterval: Duration { get }
+}
+
+extension OutageReport {
+  var outageInterval: Duration { .seconds(20) }
+}
+
 /// Reports that a destination, or the server of a source, does not respond: at the beginning, periodically while it
 /// lasts, and at its end.
 final class OutageMonitor: Sendable {
@@ -60,15 +72,19 @@ final class OutageMonitor: Sendable {
   private let host: String
   /// Servers of sources that may be the ones that do not respond.
   let sources: SourceWaits
-  private let report: any PushReport
+  private let report: any OutageReport
   private let counters: PushCounters
+  /// A command that restores files may wait for its own disk, so that only a failed request begins an outage.
+  private let onlyTellsFailures: Bool
   private let ticker = Mutex<Ticker?>(nil)
 
-  init(_ endpoint: HTTPURL, _ report: any PushReport, _ counters: PushCounters, sources: SourceWaits = SourceWaits()) {
-    self.sources = sources
+  init(
+    _ endpoint: HTTPURL, _ report: any OutageReport, _ counters: PushCounters, sources: SourceWaits = SourceWaits(),
+    onlyTellsFailures: Bool = false
+  ) {
+    (self.report, self.counters, self.sources) = (report, counters, sources)
+    self.onlyTellsFailures = onlyTellsFailures
     host = "\(endpoint.host):\(endpoint.port)"
-    self.report = report
-    self.counters = counters
   }
 
   /// Checks periodically from now on, until `stop`.
@@ -134,7 +150,7 @@ final class OutageMonitor: Sendable {
     // A read begins a little after the last byte was sent, so the limit for reads is shorter than `longPatience`.
     let silent = sources.silent(since: now - Self.patience)
     let outage = state.withLock { state -> Outage? in
-      let isWaiting = counters.isWaiting
+      let isWaiting = counters.isWaiting && (state.failed != nil || !onlyTellsFailures)
       let isTriedAgain = state.next.map { $0 > now } ?? false
       if !state.isDiscovering, !isWaiting, !isTriedAgain {
         // Nothing is to be sent. A file that comes later waits from then on.

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Receives the events of a push and presents them to the user. Thread-safe. Output is buffered; callers block only if
 /// the reader of a pipe stops reading and the buffer is full.
-protocol PushReport: Sendable {
+protocol PushReport: OutageReport {
   /// The destination has responded, and speaks this protocol. `resume` has several, and `watch` finds it out again after
   /// an outage.
   func began(at endpoint: String, speaking protocolName: String)
@@ -25,10 +25,6 @@ protocol PushReport: Sendable {
   func chosen(_ path: BytePath, _ what: String, length: Int64?)
   /// Information that does not concern a single file. Shown unless `--quiet`.
   func notice(_ text: String)
-  /// The destination does not respond, or responds again. Shown unless `--quiet`. While an outage lasts, this is called
-  /// once in `outageInterval`.
-  func outage(_ outage: Outage)
-  var outageInterval: Duration { get }
   /// Writes a line that a program has printed which this one runs. nil: it may write to standard error by itself.
   var programOutput: (@Sendable (String) -> Void)? { get }
   /// Why the push has ended early or has failed as a whole. Always shown. `error`: nil if no request has failed.
@@ -42,8 +38,6 @@ protocol PushReport: Sendable {
 
 extension PushReport {
   func ended(_ text: String) { ended(text, nil) }
-
-  var outageInterval: Duration { .seconds(20) }
 
   var programOutput: (@Sendable (String) -> Void)? { nil }
 

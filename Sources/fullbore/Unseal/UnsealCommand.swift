@@ -1,5 +1,4 @@
 import BlobClient
-import BlobHTTP
 import BlobUpload
 import Blobs
 import Platform
@@ -39,8 +38,14 @@ struct UnsealCommand: Command {
 
   /// Returns the error that ended the run early; nil: every file was tried.
   private func unseal(_ report: UnsealReport) async -> UploadError? {
+    var outage: OutageMonitor?
+    if case .remote(let destination) = options.source {
+      outage = OutageMonitor(destination.endpoint, report, report.counters, onlyTellsFailures: true)
+    }
+    outage?.start()
+    defer { outage?.stop() }
     do throws(UploadError) {
-      let (files, only) = try await files(report)
+      let (files, only) = try await files(report, outage)
       let (destination, state, names) = try await BlockingPool.shared.run {
         [options] () throws(UploadError) -> (RestoreFolder, RestoreState, RestoredNames) in
         do throws(BlobError) {
@@ -63,7 +68,9 @@ struct UnsealCommand: Command {
   }
 
   /// The files, and the name of the only one.
-  private func files(_ report: UnsealReport) async throws(UploadError) -> (any SealedFiles, only: BytePath?) {
+  private func files(
+    _ report: UnsealReport, _ outage: OutageMonitor?
+  ) async throws(UploadError) -> (any SealedFiles, only: BytePath?) {
     switch options.source {
     case .local(let path):
       var status = stat()
@@ -74,14 +81,17 @@ struct UnsealCommand: Command {
       return (LocalFiles(folder: path), nil)
     case .remote(let destination):
       let transport = SocketTransport(try options.connection.transportOptions(connections: 1))
-      let reached = try await Reached(destination, options.connection, checksum: nil, over: transport)
+      outage?.discovering()
+      let reached = try await Reached(
+        destination, options.connection, checksum: nil, telling: outage, over: transport)
+      outage?.answered()
       var uploader = Uploader(
         reached.destination, transport: transport, retry: RetryPolicy(retries: options.connection.retries))
       uploader.notice = { report.notice($0) }
+      uploader.retrying = outage?.noteRetry
       // A reader that goes on elsewhere in its file has two connections for a moment, and must not wait for the second.
       let reading = SocketTransport(try options.connection.transportOptions(connections: 2 * options.jobs))
-      let files = StoredFiles(
-        uploader, reading: reading, retries: options.connection.retries ?? HTTPRangeSource.usualRetries)
+      let files = StoredFiles(uploader, reading: reading)
       try await files.begin()
       return (files, destination.isFolder ? nil : BytePath(destination.endpoint.lastComponent))
     }

@@ -4,13 +4,13 @@ import Synchronization
 
 /// Presents `unseal` to the user: a line for each restored file, failures, and a summary. With `--json` one object a line,
 /// as `docs/unseal-events.schema.json` describes it.
-final class UnsealReport: Sendable {
+final class UnsealReport: OutageReport {
   private struct Totals {
     var counts: [FileRestore.Outcome: Int] = [:]
     var failed = 0
   }
   private let options: OutputOptions
-  private let counters = PushCounters(readsOnly: true)
+  let counters = PushCounters(readsOnly: true)
   private let display: ProgressDisplay
   private let state = Mutex(Totals())
   private let began = ContinuousClock.now
@@ -59,6 +59,8 @@ final class UnsealReport: Sendable {
   }
 
   func notice(_ text: String) { if !options.isQuiet { say("notice", text) } }
+
+  func outage(_ outage: Outage) { notice(outage.text) }
 
   /// The command ended early.
   func ended(_ error: UploadError) { say("error", advice.text(error.message, error.readingAdvice)) }

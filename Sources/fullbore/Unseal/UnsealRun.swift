@@ -41,11 +41,12 @@ final class UnsealRun: Sendable {
   /// Returns the error that ended the run early; nil: every file was tried.
   func run() async -> UploadError? {
     let channel = BatchChannel<BytePath>(ahead: 1)
-    let threads = BlockingPool("fullbore-unseal", threads: jobs)
+    // One thread reads indexes.
+    let threads = BlockingPool("fullbore-unseal", threads: jobs + 1)
     let ended = await withTaskGroup(of: UploadError?.self) { group in
       group.addTask {
         defer { channel.finish() }
-        do throws(UploadError) { try await self.walk(channel) } catch { return error }
+        do throws(UploadError) { try await self.walk(channel, on: threads) } catch { return error }
         self.report.listed()
         return nil
       }
@@ -77,9 +78,9 @@ final class UnsealRun: Sendable {
     return ended
   }
 
-  private func walk(_ channel: BatchChannel<BytePath>) async throws(UploadError) {
+  private func walk(_ channel: BatchChannel<BytePath>, on threads: BlockingPool) async throws(UploadError) {
     if let only {
-      if SealedNames.isOpaque(only) { try await readIndexes(try await look(into: "").indexes, in: "") }
+      if SealedNames.isOpaque(only) { try await readIndexes(try await look(into: "").indexes, in: "", on: threads) }
       report.found(1)
       _ = await channel.send([only])
       return
@@ -89,7 +90,7 @@ final class UnsealRun: Sendable {
     while let folder = folders.popLast() {
       do throws(UploadError) {
         let found = try await look(into: folder)
-        try await readIndexes(found.indexes, in: folder)
+        try await readIndexes(found.indexes, in: folder, on: threads)
         folders += found.below.reversed()
         if folders.count > Self.mostFolders {
           throw UploadError(.giveUp, .destination, "there are more than \(Self.mostFolders) folders beside each other")
@@ -161,18 +162,23 @@ final class UnsealRun: Sendable {
   }
 
   /// One that cannot be read is named: what it says would be missed.
-  private func readIndexes(_ indexes: [BytePath], in folder: BytePath) async throws(UploadError) {
+  private func readIndexes(
+    _ indexes: [BytePath], in folder: BytePath, on threads: BlockingPool
+  ) async throws(UploadError) {
     for path in indexes {
       let source = WatchedSource(try await files.source(path))
-      do throws(UploadError) {
-        try await readingSource { [names, restore] cancel, _ throws(BlobError) in
-          try names.add(source, in: folder, restore.identities, cancel)
-        }
-      } catch {
-        // The files of a folder wait for names that a server has and cannot give now.
-        if error.side == .cancelled || source.hasFailed { throw error }
-        fail(path, "\(error.message). It tells the names of files, which are restored without them")
+      let result = await threads.runUntilCancelled { [names, restore] cancel in
+        Result { () throws(BlobError) in try names.add(source, in: folder, restore.identities, cancel) }
       }
+      guard let result else { throw UploadError(.giveUp, .cancelled, "interrupted") }
+      guard case .failure(let error) = result else { continue }
+      // The files of a folder wait for names that a server has and cannot give now.
+      if error.code == .cancelled || source.hasFailed {
+        var ended = UploadError(error)
+        if Self.fatal(error) != nil { ended.side = .destination }
+        throw ended
+      }
+      fail(path, "\(error.message). It tells the names of files, which are restored without them")
     }
   }
 
@@ -272,29 +278,4 @@ final class UnsealRun: Sendable {
       try restore.restore(name?.plain ?? path, from: source, again: again, modified: name?.modified, cancel), name
     )
   }
-
-  private func advice(for error: BlobError) -> String? {
-    // A folder of this machine is known as one.
-    if error.cause is NoAgeFile {
-      return only == nil || files is LocalFiles ? nil : "If it is a folder, end it with a slash"
-    }
-    if error.code == .permission, error.errno == 0 {
-      return "-i FILE names another private key, and may be repeated; --seal-passphrase-file FILE has a passphrase"
-    }
-    return error.readingAdvice
-  }
-
-  private static func fatal(_ error: BlobError) -> UploadError? {
-    if PartialFile.isFull(error.errno) {
-      return UploadError(.giveUp, .file, "stopped: nothing else can be written there either", cause: error)
-    }
-    guard let cause = error.cause as? TransportError,
-      [.resolve, .connect, .untrusted, .tls, .proxy].contains(cause.code)
-    else { return nil }
-    return UploadError(.giveUp, .destination, "stopped: the source cannot be reached", cause: error)
-  }
-}
-
-extension UploadError {
-  fileprivate var endsRun: Bool { side == .destination || side == .cancelled }
 }
