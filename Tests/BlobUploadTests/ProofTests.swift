@@ -2,7 +2,9 @@ import BlobClient
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Platform
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import BlobUpload
@@ -65,6 +67,44 @@ import Testing
     #expect(outcomes.error("bad")?.message.contains("GET ") == true)
   }
 
+  /// Each request that something on the way swallows costs `--finish-timeout`.
+  @Test func aServerThatGivesNoAnswerIsAskedOnce() async throws {
+    let seen = SeenRequests(
+      FaultyTransport(SocketTransport()) { _, request in request.method == "QUERY" ? .before(.timeout) : .none })
+    let queue = queue(seen)
+    for name in ["a", "b", "c"] { #expect(try await desk.run(queue, [name]).sent == 1) }
+    #expect(seen.count("QUERY") == 1 && seen.count("GET") == 3)
+  }
+
+  private func ask(_ peer: HTTPURL, _ method: QueryMethod) async throws -> [VersionQuery.Answer]? {
+    let destination = UploadDestination(endpoint: peer, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
+    let transport = SocketTransport(.init(noProgress: .seconds(20), finishing: .seconds(20)))
+    return try await VersionQuery(.sha256, isAnew: true, method).ask(
+      [.init(name: "a"), .init(name: "b")], at: peer, Uploader(destination, transport: transport).context())
+  }
+
+  @Test func theFirstRequestIsWaitedForBriefly() async throws {
+    let (silent, method) = (ScriptedPeer([.readRequest, .hold]), QueryMethod(patience: .milliseconds(300)))
+    let begin = ContinuousClock.now
+    let url = try #require(HTTPURL("http://127.0.0.1:\(silent.port)/"))
+    #expect(try await ask(url, method) == nil && method.isTaken == false)
+    #expect(ContinuousClock.now - begin < .seconds(15))
+    let heads = silent.seen.heads
+    #expect(heads.count == 1 && heads[0].hasPrefix("QUERY / ") && !heads[0].contains("Want-Repr-Digest"), "\(heads)")
+  }
+
+  /// Reading a long file for its digest takes longer than the patience for the first request.
+  @Test func aServerThatReadsAFileIsWaitedFor() async throws {
+    let count = Atomic(0)
+    let peer = HTTPPeer { request in
+      if count.add(1, ordering: .relaxed).oldValue > 0 { usleep(1_000_000) }
+      let lines = request.body.split(separator: UInt8(ascii: "\n")).map { _ in "none\n" }.joined()
+      return .init(200, ["Content-Type": "application/vnd.fullbore.versions"], Array(lines.utf8))
+    }
+    let answers = try await ask(peer.url, QueryMethod(patience: .milliseconds(300)))
+    #expect(answers == [.nothing, .nothing] && peer.requests.count == 2)
+  }
+
   @Test func aFileIsComparedWhileAnotherIsSent() async throws {
     let isCompared = Mutex(false)
     let deadline = ContinuousClock.now + .seconds(30)
@@ -89,7 +129,8 @@ import Testing
     queue.uploader.clock = StoppedClock()
     queue.jobs = 1
     #expect(try await desk.run(queue, ["a", "b", "c"]).sent == 3)
-    #expect(open.withLock { $0 } == [3])
+    // The first request finds out whether the server takes such requests.
+    #expect(open.withLock { $0 } == [3, 3])
     #expect(try await desk.journal.unfinished().isEmpty)
   }
 

@@ -5,12 +5,19 @@ import Synchronization
 /// Whether a server takes the method QUERY.
 final class QueryMethod: Sendable {
   private let state = Mutex<Bool?>(nil)
+  /// How long the first request, for which the server reads no file, may have no response.
+  let patience: Duration
+
+  init(patience: Duration = .seconds(30)) { self.patience = patience }
 
   /// nil: it was not asked yet.
   var isTaken: Bool? { state.withLock { $0 } }
 
   /// A server that has taken it once may be busy later.
   func note(isTaken: Bool) { state.withLock { $0 = $0 == true ? true : isTaken } }
+
+  /// A request had no response in time. Another one would cost as much time.
+  func noteSilence() { state.withLock { $0 = false } }
 }
 
 /// Asks a Fullbore server for the versions and digests of many files in one request, the method QUERY. See `docs/serving.md`.
@@ -47,6 +54,9 @@ struct VersionQuery: Sendable {
 
   /// The answers in the order of the questions; nil: the server does not take such questions, or not now.
   func ask(_ questions: [Question], at folder: HTTPURL, _ with: UploadContext) async throws(UploadError) -> [Answer]? {
+    if method.isTaken == nil, algorithm != nil, let first = questions.first {
+      _ = try await VersionQuery(nil, isAnew: false, method).ask([Question(name: first.name)], at: folder, with)
+    }
     if method.isTaken == false { return nil }
     var answers: [Answer] = []
     while answers.count < questions.count {
@@ -54,7 +64,7 @@ struct VersionQuery: Sendable {
       var request = HTTPRequest("QUERY", folder, ["Content-Type": Self.names])
       if let algorithm { request.headers["Want-Repr-Digest"] = DigestField.wish(algorithm) }
       if isAnew { request.headers["Cache-Control"] = "no-cache" }
-      let response = try await with.send(following: &request, body: BlobSlice(DataSource(lines.text)))
+      guard let response = try await send(&request, lines.text, with) else { return nil }
       let refusal = UploadError(request, response)
       if response.refusesAll || [429, 503].contains(response.status) { throw refusal }
       guard response.status == 200, response.headers["Content-Type"] == Self.versions else {
@@ -67,6 +77,56 @@ struct VersionQuery: Sendable {
       answers += told
     }
     return answers
+  }
+
+  /// nil: there was no response in time, as behind a firewall that knows no such method.
+  private func send(
+    _ request: inout HTTPRequest, _ text: [UInt8], _ with: UploadContext
+  ) async throws(UploadError) -> HTTPResponse? {
+    let body = BlobSlice(DataSource(text))
+    do throws(UploadError) {
+      if method.isTaken != nil { return try await with.send(following: &request, body: body) }
+      let answered = try await first(request, body, with)
+      if let answered {
+        request = answered.request
+        return answered.response
+      }
+    } catch {
+      if (error.cause as? TransportError)?.code != .timeout { throw error }
+    }
+    method.noteSilence()
+    return nil
+  }
+
+  private typealias Answered = (request: HTTPRequest, response: HTTPResponse)
+
+  /// Sends the first request. nil: it was sent, and no response has come within the patience for it.
+  private func first(
+    _ request: HTTPRequest, _ body: BlobSlice, _ with: UploadContext
+  ) async throws(UploadError) -> Answered? {
+    let sent = Monitor<SuspendingClock.Instant?>(nil)
+    let on = Exchange(sent: { _ in sent.update { $0 = $0 ?? SuspendingClock.now } })
+    let result = await withTaskGroup(of: Result<Answered?, UploadError>.self) { group in
+      group.addTask {
+        var request = request
+        do throws(UploadError) {
+          let response = try await with.send(following: &request, body: body, on)
+          return .success((request: request, response: response))
+        } catch {
+          return .failure(error)
+        }
+      }
+      group.addTask { [method] in
+        while (try? await Task.sleep(for: min(method.patience, .milliseconds(250)))) != nil {
+          if let began = sent.update({ $0 }), SuspendingClock.now - began >= method.patience { return .success(nil) }
+        }
+        return .failure(UploadError(.giveUp, .cancelled, "\(request.method) \(request.url): cancelled"))
+      }
+      let result = await group.next()!
+      group.cancelAll()
+      return result
+    }
+    return try result.get()
   }
 
   private static func lines(_ questions: ArraySlice<Question>) -> (text: [UInt8], count: Int) {
