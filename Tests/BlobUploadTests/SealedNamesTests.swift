@@ -132,7 +132,7 @@ extension JournalTests {
       return id
     }
 
-    private let index = SentIndex(id: 0, path: "fullbore-index-a.age", sha256: [1, 2])
+    private let index = SentIndex(path: "fullbore-index-a.age", sha256: [1, 2])
 
     @Test func onlyWhatIsDoneAndInNoIndexIsNamed() async throws {
       let folder = JournalFolder()
@@ -193,6 +193,30 @@ extension JournalTests {
       try await journal.lost(sent[1])
       #expect(try await journal.unindexed(at: destination, limit: 10).map(\.path) == ["b.jpg", "c.jpg"])
       #expect(try await journal.sentIndexes(at: destination).map(\.id) == [sent[0].id])
+      #expect(try await journal.sentIndexes(at: destination, areLost: true).map(\.id) == [sent[1].id])
+      // The next index takes its place.
+      var next = index
+      (next.id, next.sha256) = (sent[1].id, [3])
+      try await journal.indexed(files.dropFirst().map(\.id), in: next, at: destination)
+      #expect(try await journal.sentIndexes(at: destination).map(\.sha256) == [[1, 2], [3]])
+      #expect(try await journal.unindexed(at: destination, limit: 10).isEmpty)
+      #expect(try await journal.sentIndexes(at: destination, areLost: true).isEmpty)
+    }
+
+    /// It may have the only names of files that the journal knows nothing of.
+    @Test func anIndexIsOnlyReplacedIfAllItsNamesAreKnown() async throws {
+      let journal = try await JournalFolder().open()
+      let first = try await done(sealed("a.jpg"), in: journal)
+      let second = try await done(sealed("b.jpg"), in: journal)
+      let destination = try #require(try await journal.finished().first).destinationID
+      try await journal.indexed([first, second], in: index, at: destination)
+      try await journal.remove([first])
+      try await journal.flush()
+      let sent = try #require(try await journal.sentIndexes(at: destination).first)
+      try await journal.lost(sent)
+      #expect(try await journal.unindexed(at: destination, limit: 10).map(\.path) == ["b.jpg"])
+      #expect(try await journal.sentIndexes(at: destination, areLost: true).isEmpty)
+      #expect(try await journal.sentIndexes(at: destination).isEmpty)
     }
 
     /// The second version is refused, since the first one is at the destination.
@@ -209,7 +233,7 @@ extension JournalTests {
       #expect(files.map(\.path) == ["a.jpg"] && files.map(\.length) == [100])
     }
 
-    @Test(arguments: [14, 15]) func anOlderJournalGetsTheTables(_ version: Int) async throws {
+    @Test(arguments: [14, 15, 17]) func anOlderJournalGetsTheTables(_ version: Int) async throws {
       let folder = JournalFolder()
       try await folder.open().close()
       let old = try Database(folder.path)
@@ -224,10 +248,21 @@ extension JournalTests {
           );
           """)
       }
+      if version == 17 {
+        try old.execute(
+          """
+          \(UnindexedTable.schema)
+          CREATE TABLE names_index(
+            id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, location TEXT, sha256 BLOB NOT NULL
+          );
+          """)
+      }
       try old.execute("PRAGMA user_version=\(version)")
       let journal = try await folder.open()
-      _ = try await done(sealed("a.jpg"), in: journal)
-      #expect(try await journal.unindexedDestinations().count == 1)
+      let id = try await done(sealed("a.jpg"), in: journal)
+      let destination = try #require(try await journal.unindexedDestinations().keys.first)
+      try await journal.indexed([id], in: index, at: destination)
+      #expect(try await journal.sentIndexes(at: destination).count == 1)
     }
 
     @Test func eachPlaceKeepsItsKey() async throws {

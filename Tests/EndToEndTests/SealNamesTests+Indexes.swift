@@ -33,9 +33,35 @@ extension EndToEnd.SealNamesTests {
     // `check` has noted it, so that the next push of any kind would send it. Here it is found by `push --check` itself.
     let (sent, again) = try await run(["push", "--check"] + seal + [card, server.url])
     #expect(sent == .exited(0) && again.output.contains("0 files sent"), "\(again.output)\(again.errors)")
-    if damage == .isChanged { try FileManager.default.removeItem(atPath: path) }
+    // The new index has the place of the lost one, which nobody needs to delete.
+    #expect(indexes(in: server.folder.files().keys).map { "\(server.folder.path)/\($0)" } == [path])
     _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
     expectRestored()
+  }
+
+  /// The names arrive under another name.
+  @Test func aLostIndexThatCannotBeReplacedHasAnotherBesideIt() async throws {
+    let key = try await makeKey()
+    try makeTree()
+    let lost = Monitor("")
+    var settings = S3Peer.Options()
+    settings.refuse = { _, request in
+      let name = lost.update { $0 }
+      return request.method == "PUT" && !name.isEmpty && request.path.hasSuffix(name) ? (403, "AccessDenied") : nil
+    }
+    let s3 = S3Peer(settings)
+    let push =
+      ["push", "--check", "--seal", key.recipient, "--seal-names", "--endpoint", "http://127.0.0.1:\(s3.port)"]
+      + [card, "s3://media/in/"]
+    #expect(try await run(push).end == .exited(0))
+    let index = try #require(indexes(in: s3.objects.keys).first)
+    lost.update { $0 = index }
+    s3.change { $0.objects[index] = nil }
+    let (end, again) = try await run(push)
+    #expect(end == .exited(0), "\(again.output)\(again.errors)")
+    let names = indexes(in: s3.objects.keys)
+    #expect(names.count == 1 && names != [index], "\(names)")
+    #expect(s3.requests.count { $0.hasPrefix("PUT ") && $0.contains(index) } == 2, "it was tried")
   }
 
   @Test func nothingIsDeletedWithoutItsName() async throws {

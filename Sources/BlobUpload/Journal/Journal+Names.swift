@@ -55,7 +55,7 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.uploads.unindexed.keepTaken(file, at: destination) }
   }
 
-  /// An index at the destination has these files; its `id` is not used.
+  /// An index at the destination has these files.
   func indexed(_ ids: [Int64], in index: SentIndex, at destination: Int64) throws(JournalError) {
     try read { store throws(SQLiteError) in
       try store.database.transaction { () throws(SQLiteError) in
@@ -64,15 +64,24 @@ extension Journal {
     }
   }
 
-  /// The indexes that were sent to a destination, or to another one with the same place and recipients.
-  func sentIndexes(at destination: Int64) throws(JournalError) -> [SentIndex] {
+  /// The indexes that were sent to a destination, or to another one with the same place and recipients. `areLost`: those that
+  /// are to be replaced instead.
+  func sentIndexes(at destination: Int64, areLost: Bool = false) throws(JournalError) -> [SentIndex] {
     try read { store throws(SQLiteError) in
-      try store.uploads.unindexed.sent(at: try store.uploads.destinations.sharingNames(with: destination))
+      try store.uploads.unindexed.sent(
+        at: try store.uploads.destinations.sharingNames(with: destination), areLost: areLost)
     }
   }
 
   /// An index is not at the destination any more, or has other bytes.
   func lost(_ index: SentIndex) throws(JournalError) {
+    try read { store throws(SQLiteError) in
+      try store.database.transaction { () throws(SQLiteError) in try store.uploads.unindexed.lose(index) }
+    }
+  }
+
+  /// A lost index cannot be replaced.
+  func forget(_ index: SentIndex) throws(JournalError) {
     try read { store throws(SQLiteError) in
       try store.database.transaction { () throws(SQLiteError) in try store.uploads.unindexed.forget(index) }
     }

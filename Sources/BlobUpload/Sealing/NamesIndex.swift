@@ -22,8 +22,7 @@ package struct NamesIndex: Sendable {
 
   private static let first = "fullbore-names 1"
 
-  /// The bytes of an index of these files, and how many of them are in it: fewer if all would be too many bytes. `files`
-  /// must not be empty.
+  /// The bytes of an index of these files, and how many of them are in it: fewer if all would be too many bytes.
   static func bytes(
     of files: [UnindexedFile], _ names: SealedNames, at written: Int64
   ) -> (bytes: [UInt8], count: Int) {

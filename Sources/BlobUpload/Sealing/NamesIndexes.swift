@@ -19,19 +19,43 @@ package struct NamesIndexes: Sendable {
     (self.sealing, self.names, self.verifies) = (sealing, names, verifies)
   }
 
-  /// Sends indexes until every file that is at the destination is in one. A killed call leaves some that name a file twice.
+  /// Sends indexes until every file that is at the destination is in one. They take the places of lost ones first, so that
+  /// nothing is left of these. A killed call leaves some that name a file twice.
   package func send() async throws(UploadError) {
+    var lost: [SentIndex] = []
     while true {
-      let files: [UnindexedFile]
-      do { files = try await journal.unindexed(at: destinationID, limit: NamesIndex.mostEntries) } catch {
-        throw UploadError(journal: error)
+      let files = try await read { journal throws(JournalError) in
+        try journal.unindexed(at: destinationID, limit: NamesIndex.mostEntries)
       }
-      if files.isEmpty { return }
+      if lost.isEmpty {
+        lost = try await read { journal throws(JournalError) in
+          try journal.sentIndexes(at: destinationID, areLost: true)
+        }
+      }
+      if files.isEmpty, lost.isEmpty { return }
       let (bytes, count) = NamesIndex.bytes(of: files, names, at: FileStamp.now)
-      let index = try await send(bytes)
-      do { try await journal.indexed(files.prefix(count).map(\.id), in: index, at: destinationID) } catch {
-        throw UploadError(journal: error)
+      var index: SentIndex?
+      if let old = lost.popLast() { index = try await replace(old, by: bytes) }
+      if index == nil, !files.isEmpty { index = try await send(bytes, as: SealedNames.newIndexName()) }
+      guard let index else { continue }
+      try await read { journal throws(JournalError) in
+        try journal.indexed(files.prefix(count).map(\.id), in: index, at: destinationID)
       }
+    }
+  }
+
+  /// nil: the destination does not let the file be replaced.
+  private func replace(_ lost: SentIndex, by bytes: [UInt8]) async throws(UploadError) -> SentIndex? {
+    do throws(UploadError) {
+      var index = try await send(bytes, as: lost.path, overwriting: true)
+      index.id = lost.id
+      return index
+    } catch {
+      guard let status = error.status, 400..<500 ~= status, ![401, 407, 408, 425, 429].contains(status) else {
+        throw error
+      }
+      try await read { journal throws(JournalError) in try journal.forget(lost) }
+      return nil
     }
   }
 
@@ -85,13 +109,15 @@ package struct NamesIndexes: Sendable {
 
   private var destination: UploadDestination { uploader.destination.withoutSealedNames }
 
-  private func send(_ bytes: [UInt8]) async throws(UploadError) -> SentIndex {
+  private func send(
+    _ bytes: [UInt8], as name: BytePath, overwriting: Bool = false
+  ) async throws(UploadError) -> SentIndex {
     let plain = DataSource(bytes)
     let sealed = SealedSource(plain, try await sealing.newSeal(), onlyFor: plain.info.validator, keepsValidator: true)
     var info = plain.info
     info.length = sealing.length(sealing: info.length)
-    let name = SealedNames.newIndexName()
-    let target = destination.target(name, length: info.length)
+    var target = destination.target(name, length: info.length)
+    target.overwrite = overwriting
     let digest = try await readingSource { cancel, _ throws(BlobError) in
       let digest = Digest(.sha256)
       let reader = try sealed.open(at: 0, cancel)
@@ -104,7 +130,7 @@ package struct NamesIndexes: Sendable {
     }
     let result = try await uploader.upload(sealed, info, to: target)
     if verifies { try await uploader.verify(sealed, info, at: target, location: result.location) }
-    return SentIndex(id: 0, path: name, location: result.location, sha256: digest)
+    return SentIndex(path: name, location: result.location, sha256: digest)
   }
 }
 

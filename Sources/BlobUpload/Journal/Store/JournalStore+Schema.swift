@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Incremented with every change of the schema, which also needs a step in `migrate`.
-  static let schemaVersion: Int64 = 17
+  static let schemaVersion: Int64 = 18
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -25,6 +25,7 @@ extension JournalStore {
       if found < 16 { try database.execute(SealTable.schema) }
       if found == 15 || found == 16 { try database.execute(UnindexedTable.addedColumns) }
       if found < 17 { try database.execute(UnindexedTable.indexSchema) }
+      if found == 17 { try database.execute(UnindexedTable.addedIndexColumns) }
       if found > 0, found < 7 { try uploads.destinations.removeQueries() }
       if found > 0, found < 9 { try PlaceMigration(uploads, replaced).run() }
     }

@@ -13,7 +13,8 @@ struct UnindexedFile: Sendable, Hashable {
 
 /// An index of sealed names that this journal has sent.
 struct SentIndex: Sendable, Hashable {
-  var id: Int64
+  /// Its row in the journal; 0: it has none.
+  var id: Int64 = 0
   /// Its path below the destination's folder.
   var path: BytePath
   /// Where the server has its bytes, as in `UploadResult`.
@@ -45,12 +46,20 @@ struct UnindexedTable {
     ALTER TABLE taken ADD COLUMN named_in INTEGER;
     """
 
-  // Since version 17.
+  // Since version 17. `files`: the number of files that the index names. `lost`: it is not at the destination, or has other
+  // bytes there, and is to be replaced.
   static let indexSchema = """
     CREATE TABLE IF NOT EXISTS names_index(
-      id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, location TEXT, sha256 BLOB NOT NULL
+      id INTEGER PRIMARY KEY, destination INTEGER NOT NULL, path BLOB NOT NULL, location TEXT, sha256 BLOB NOT NULL,
+      files INTEGER, lost INTEGER NOT NULL DEFAULT 0
     );
     CREATE INDEX IF NOT EXISTS unnamed ON unindexed(upload) WHERE named_in IS NULL;
+    """
+
+  // For version 17, whose table is without these columns.
+  static let addedIndexColumns = """
+    ALTER TABLE names_index ADD COLUMN files INTEGER;
+    ALTER TABLE names_index ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
     """
 
   /// Must be called inside a transaction.
@@ -121,14 +130,18 @@ struct UnindexedTable {
     return ids
   }
 
-  /// Must be called inside a transaction. An index, whose `id` is not used, has these files.
+  /// Must be called inside a transaction. An index has these files. One with a row takes the place of the lost one there.
   func note(_ files: [Int64], in index: SentIndex, at destination: Int64) throws(SQLiteError) {
     let insert = try database.statement(
-      "INSERT INTO names_index(destination, path, location, sha256) VALUES(?1, ?2, ?3, ?4)")
-    try insert.bind(1, destination)
-    try insert.bind(2, index.path.bytes)
-    try insert.bind(3, index.location)
-    try insert.bind(4, index.sha256)
+      """
+      INSERT OR REPLACE INTO names_index(id, destination, path, location, sha256, files) VALUES(?1, ?2, ?3, ?4, ?5, ?6)
+      """)
+    try insert.bind(1, index.id == 0 ? nil : index.id)
+    try insert.bind(2, destination)
+    try insert.bind(3, index.path.bytes)
+    try insert.bind(4, index.location)
+    try insert.bind(5, index.sha256)
+    try insert.bind(6, Int64(files.count))
     try insert.run()
     let id = database.lastInsertedID
     for file in files {
@@ -142,15 +155,16 @@ struct UnindexedTable {
     }
   }
 
-  /// The indexes at these destinations, in the order in which they were sent.
-  func sent(at destinations: [Int64]) throws(SQLiteError) -> [SentIndex] {
+  /// The indexes at these destinations, in the order in which they were sent. `areLost`: those that are to be replaced instead.
+  func sent(at destinations: [Int64], areLost: Bool) throws(SQLiteError) -> [SentIndex] {
     let select = try database.statement(
       """
-      SELECT id, path, location, sha256 FROM names_index WHERE destination IN (SELECT value FROM json_each(?1))
-      ORDER BY id
+      SELECT id, path, location, sha256 FROM names_index
+      WHERE destination IN (SELECT value FROM json_each(?1)) AND lost = ?2 ORDER BY id
       """)
     defer { select.reset() }
     try select.bind(1, JSONColumn.list(destinations))
+    try select.bind(2, areLost ? 1 : 0)
     var indexes: [SentIndex] = []
     while try select.step() {
       indexes.append(
@@ -161,10 +175,26 @@ struct UnindexedTable {
     return indexes
   }
 
-  /// Must be called inside a transaction. The index is not at the destination any more: no index has its files.
-  func forget(_ index: SentIndex) throws(SQLiteError) {
+  /// Must be called inside a transaction. The index is not at the destination any more, or has other bytes: no index has its
+  /// files. It is to be replaced if the journal has all names that were in it.
+  func lose(_ index: SentIndex) throws(SQLiteError) {
+    let count = try database.statement(
+      """
+      SELECT (SELECT count(*) FROM unindexed WHERE named_in = ?1) + (SELECT count(*) FROM taken WHERE named_in = ?1)
+      """)
+    try count.bind(1, index.id)
+    let known = try count.first { $0.int(0) } ?? 0
     try database.run("UPDATE unindexed SET named_in = NULL WHERE named_in = ?1", with: index.id)
     try database.run("UPDATE taken SET indexed = 0, named_in = NULL WHERE named_in = ?1", with: index.id)
+    let update = try database.statement("UPDATE names_index SET lost = 1 WHERE id = ?1 AND files = ?2")
+    try update.bind(1, index.id)
+    try update.bind(2, known)
+    try update.run()
+    try database.run("DELETE FROM names_index WHERE id = ?1 AND lost = 0", with: index.id)
+  }
+
+  /// Must be called inside a transaction. The destination does not let a lost index be replaced.
+  func forget(_ index: SentIndex) throws(SQLiteError) {
     try database.run("DELETE FROM names_index WHERE id = ?1", with: index.id)
   }
 }
