@@ -8,6 +8,7 @@ extension UploadQueue {
     comparing doubted: [SentRange]? = nil, after before: JournalEntry? = nil, _ engine: UploadEngine,
     _ observer: some UploadObserver
   ) async -> UploadError? {
+    if work.item.isSealed, await endChecked(work, id, goingOnWith: entry, observer) { return nil }
     let isAlone = recent.areMixed
     let progress = work.progress ?? UploadProgress(totals: totals)
     if work.progress == nil { observer.started(work.item, progress) }

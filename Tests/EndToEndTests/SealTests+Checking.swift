@@ -152,6 +152,38 @@ extension EndToEnd.SealTests {
     #expect(without.end == .exited(2) && without.errors.contains("--identity FILE is wanted"), "\(without.errors)")
   }
 
+  /// The journal of this machine has not sent the files, and a file that is sealed again has other bytes.
+  @Test(arguments: [[], ["--seal-names"]]) func whatACheckHasReadBackIsDone(_ names: [String]) async throws {
+    let key = try await makeKey()
+    for size in [0, 70_000, 5 << 20] { try scratch.file("card/DCIM/\(size).mov", size) }
+    let server = try await ServeProcess.start(in: scratch)
+    let seal = ["--seal", key.recipient] + names + [card, server.url]
+    func run(_ arguments: [String], journal: String = "new.sqlite") async throws -> Command {
+      let identity = names.isEmpty && arguments[0] == "push" ? [] : ["--identity", key.file]
+      let command = try Command(
+        Tool.fullbore, arguments + identity + seal, in: scratch,
+        environment: ["FULLBORE_JOURNAL": scratch.path(journal)])
+      try await command.wait()
+      return command
+    }
+    #expect(try await run(["push"], journal: "first.sqlite").end == .exited(0))
+    let sent = server.folder.files().filter { !$0.key.hasPrefix("fullbore-index-") }
+    let refused = try await run(["push"])
+    #expect(refused.end == .exited(1) && refused.errors.contains("'fullbore check --download"), "\(refused.errors)")
+    let check = try await run(["check", "--download"])
+    #expect(check.end == .exited(0), "\(check.output)\(check.errors)")
+    // What has changed there since counts as another file.
+    let small = try #require(sent.first { 1000..<1 << 20 ~= $0.value }).key
+    try await Command("touch", ["\(server.folder.path)/\(small)"], in: scratch).wait()
+    let changed = try await run(["push"])
+    #expect(changed.end == .exited(1) && changed.output.contains("2 done before"), "\(changed.output)\(changed.errors)")
+    #expect(try await run(["check", "--download"]).end == .exited(0))
+    let push = try await run(["push", "--on-conflict", "rename", "-v"])
+    #expect(push.end == .exited(0), "\(push.output)\(push.errors)")
+    #expect(push.output.contains("done before, read back and compared"), "\(push.output)")
+    #expect(server.folder.files().filter { !$0.key.hasPrefix("fullbore-index-") } == sent)
+  }
+
   /// Amazon's service compares what it stores with a checksum, and the ETag names it.
   @Test func theVersionThatS3GaveToASealedObjectProvesIt() async throws {
     let key = try await makeKey()

@@ -106,7 +106,7 @@ extension ContentCheck {
     return isFound ? target.path : nil
   }
 
-  private func find(_ file: PlacedItem, _ told: VersionQuery.Answer?) async throws(UploadError) -> RemoteFile? {
+  func find(_ file: PlacedItem, _ told: VersionQuery.Answer?) async throws(UploadError) -> RemoteFile? {
     let target = file.item.target
     switch told {
     case .file(let found): return found

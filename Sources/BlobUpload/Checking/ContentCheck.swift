@@ -74,6 +74,21 @@ package struct ContentCheck: Sendable {
     return found
   }
 
+  /// How an earlier check has found that the file at the destination has the bytes of an item; nil: none did, or one of both
+  /// has changed since. Reads neither.
+  func evidence(of item: UploadItem) async throws(UploadError) -> StoredEvidence? {
+    let known: ComparedVersion?
+    do { known = try await journal.compared([item.intent()]).first ?? nil } catch { throw UploadError(journal: error) }
+    guard let known, known.isOf(item.info) else { return nil }
+    let question = VersionQuery.Question(
+      name: HTTPURL.encode(item.target.path.bytes), known: known.remote.versionWord)
+    let told = try await ask(presence, [question])?.first
+    guard let found = try await find(PlacedItem(item: item), told), known.remote == found.version,
+      found.length == item.info.length
+    else { return nil }
+    return known.isReadBack ? .bytes : .digest
+  }
+
   private func ask(
     _ query: VersionQuery, _ questions: [VersionQuery.Question]
   ) async throws(UploadError) -> [VersionQuery.Answer]? {

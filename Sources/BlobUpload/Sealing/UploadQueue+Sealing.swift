@@ -54,6 +54,23 @@ extension UploadQueue {
     return SealedContent(sha256: await sealed.digest(), version: version)
   }
 
+  /// Ends a sealed item that a check has read back from the destination, as of a card that another machine has sent: the
+  /// same bytes would be sealed under another key, and the file there counts as another one. Returns false if it is to be sent.
+  func endChecked(
+    _ work: Claimed, _ id: Int64, goingOnWith entry: JournalEntry?, _ observer: some UploadObserver
+  ) async -> Bool {
+    let (item, target) = (work.item, work.item.target)
+    guard !target.overwrite, entry?.session == nil else { return false }
+    // The upload gets the same error and handles it.
+    let check = ContentCheck(uploader, journal, downloads: true, isAnew: false)
+    guard let evidence = try? await check.evidence(of: item) else { return false }
+    let result = UploadResult(location: target.url.normalized.description, length: item.info.length)
+    journal.done(id, result, keepsChecksums: false, replaces: false, sealed: nil)
+    uploader.destination.acquaintance.noteStored()
+    observer.ended(item, work.progress, .doneBefore(evidence))
+    return true
+  }
+
   /// If an item failed because there is a file of its length under its opaque name, that is what an earlier run has sent,
   /// which was killed before it knew, or another machine: no file has that name unless it has that path. So an index may name it.
   func noteTaken(_ item: UploadItem, _ error: UploadError) async {

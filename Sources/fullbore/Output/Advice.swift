@@ -40,8 +40,8 @@ extension UploadError {
     guard var advice = advice(goesOn) else { return nil }
     if isSealed, isNameTaken {
       advice =
-        "Each time a file is sealed it has other bytes, so nothing here tells whether that is the same file, which 'age -d' "
-        + "can show. \(advice)"
+        "Each time a file is sealed it has other bytes, so this push cannot tell whether that is the same file: 'fullbore check "
+        + "--download --identity FILE' can, and the next push counts what it has found equal as done. \(advice)"
     }
     return isResume && isNameTaken
       ? "'fullbore resume' does as the push was told, so run the same push again with an option: \(advice)" : advice
