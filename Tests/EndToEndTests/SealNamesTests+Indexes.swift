@@ -1,3 +1,4 @@
+import BlobTesting
 import BlobUpload
 import Blobs
 import Foundation
@@ -106,6 +107,37 @@ extension EndToEnd.SealNamesTests {
     let push = try await expect(
       0, "push", "--seal", key.recipient, "--seal-names", "--identity", key.file, card, server.url + folder)
     #expect(push.output.contains("4 files sent"), "\(push.output)")
+  }
+
+  /// Neither nginx nor Google lists its files. A new key is made only where no identity was to read the one that is there.
+  @Test func aServerThatListsNothingTellsNoKey() async throws {
+    let key = try await makeKey()
+    try makeTree()
+    let stored = Monitor<[String: [UInt8]]>([:])
+    let peer = HTTPPeer { request in
+      switch request.method {
+      case "PUT":
+        stored.update { $0[request.path] = request.body }
+        return .init(201)
+      case "GET", "HEAD":
+        if let body = stored.update({ $0[request.path] }) { return .init(200, [:], body) }
+        return .init(request.path.hasSuffix("/") ? 403 : 404)
+      default: return .init(405, ["Allow": "GET, HEAD, PUT"])
+      }
+    }
+    let (push, target) = (["push", "--seal", key.recipient, "--seal-names"], [card, "put+\(peer.url.text)in/"])
+    let (end, refused) = try await run(push + ["--identity", key.file] + target)
+    #expect(end == .exited(1), "\(refused.output)\(refused.errors)")
+    #expect(
+      refused.errors.contains("does not list this folder") && refused.errors.contains("leave --identity out"),
+      "\(refused.errors)")
+    #expect(stored.update { $0.isEmpty })
+    let (sent, first) = try await run(push + target)
+    #expect(sent == .exited(0) && first.errors.contains("a new key of the names"), "\(first.output)\(first.errors)")
+    let (unknown, check) = try await run(
+      ["check"] + Array(push.dropFirst()) + ["--identity", key.file] + target, journal: "new.sqlite")
+    #expect(unknown == .exited(1) && check.errors.contains("with --journal"), "\(check.output)\(check.errors)")
+    #expect(!check.errors.contains("give --identity"), "\(check.errors)")
   }
 
   /// Everyone who has the public key can put an index there, with a key of the names that he knows.

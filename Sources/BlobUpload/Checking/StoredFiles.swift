@@ -25,8 +25,8 @@ package struct StoredFiles: Sendable {
     // A folder below may be closed to this account.
     throw UploadError(
       .giveUp, folder.isEmpty ? .destination : .file,
-      "\(url(of: folder)): the server does not list this folder (it is no Fullbore server, WebDAV server or S3 bucket, or refuses)"
-    )
+      "\(url(of: folder)): the server does not list this folder (it is no Fullbore server, WebDAV server or S3 bucket, or refuses)",
+      cause: UnlistedFolder())
   }
 
   /// As `list`. Returns false if the server does not list the folder.
@@ -54,6 +54,9 @@ package struct StoredFiles: Sendable {
     }
   }
 }
+
+/// The cause of the error for a folder that the server does not list.
+package struct UnlistedFolder: Error {}
 
 extension UploadDestination {
   /// Throws if the destination refuses all requests.

@@ -149,9 +149,9 @@ extension UploadDestination {
 }
 
 extension StoredFiles {
-  /// The key of the names from the indexes in the folder of the destination. nil: there is no index, or no such folder, or the
-  /// server lists no files. Throws if none of the identities opens an index, and if the indexes have several keys: everyone who
-  /// has the public key can seal an index with a key of his own.
+  /// The key of the names from the indexes in the folder of the destination. nil: there is no index, or no such folder. Throws
+  /// if the server lists no files, with the cause `UnlistedFolder`, if none of the identities opens an index, and if the indexes
+  /// have several keys: everyone who has the public key can seal an index with a key of his own.
   ///
   /// `take` gets the entries of each index, some at a time, and may return false: the rest of that index is not read then.
   package func namesKey(
@@ -187,7 +187,7 @@ extension StoredFiles {
   private func indexes() async throws(UploadError) -> [BytePath] {
     var found: [BytePath] = []
     do throws(UploadError) {
-      _ = try await lists("") { (entries: [ListedEntry]) async throws(UploadError) in
+      try await list("") { (entries: [ListedEntry]) async throws(UploadError) in
         found += entries.filter { !$0.isFolder && SealedNames.isIndex($0.name) }.map(\.name)
           .prefix(Self.mostIndexes - found.count)
       }

@@ -1,5 +1,4 @@
 import BlobClient
-import BlobHTTP
 import BlobUpload
 import Blobs
 
@@ -19,12 +18,14 @@ extension SealOptions {
     if sealing.names != nil { return sealing }
     let files = StoredFiles(Uploader(destination, transport: transport), reading: transport)
     let all = identities + passphraseIdentities
-    var found: SealedNames?
+    var (found, isUnlisted): (SealedNames?, Bool) = (nil, false)
     if !all.isEmpty {
       do throws(UploadError) { found = try await files.namesKey(all) } catch {
-        var error = error
-        error.message = "\(place): the key of the names is to be read from an index there: \(error.message)"
-        throw error
+        isUnlisted = error.cause is UnlistedFolder
+        // A passphrase does not say that files were sent there before.
+        if !isUnlisted || !identities.isEmpty || isCheck {
+          throw Self.unread(error, at: place, isUnlisted: isUnlisted, isCheck: isCheck)
+        }
       }
     }
     if found == nil, isCheck {
@@ -43,9 +44,25 @@ extension SealOptions {
       found != nil
         ? "\(place): the key of the names is taken from an index there"
         : "\(place): a new key of the names is made and kept beside the journal. Files that another journal has sent there are "
-          + "sent again under other names, unless --identity FILE is given in the first push, to read the key from their index"
-    )
+          + "sent again under other names"
+          + (isUnlisted
+            ? ": this server lists no files, so that the key cannot be read from an index there"
+            : ", unless --identity FILE is given in the first push, to read the key from their index"))
     return sealing
+  }
+
+  private static func unread(
+    _ error: UploadError, at place: String, isUnlisted: Bool, isCheck: Bool
+  ) -> UploadError {
+    var error = error
+    error.message = "\(place): the key of the names is to be read from an index there: \(error.message)"
+    guard isUnlisted else { return error }
+    error.side = .file
+    error.message += ". Name the journal that has sent files there with --journal"
+    if isCheck { return error }
+    error.message +=
+      ", or leave --identity out: then a new key is made, and what was sent before is sent again under other names"
+    return error
   }
 
   /// The sealing of an earlier push, with its key of the names.
