@@ -49,6 +49,15 @@ import Testing
     #expect(try await read(BlobSlice(source, start: 30_000)) == Array(bytes[30_000...]))
   }
 
+  /// A server may answer with the requested byte alone, and not say so. It looks like a file of one byte.
+  @Test(arguments: [1, 40_000]) func aByteThatIsNotSaidToBeARangeIsNotTheFile(_ length: Int) async throws {
+    let bytes = Array(bytes[..<length])
+    let peer = RangePeer(.init(bytes: bytes)) { _, request in
+      request.headers["Range"].map { _ in .init(200, ["ETag": "\"1\""], [bytes[0]]) }
+    }
+    #expect(try await read(BlobSlice(HTTPRangeSource(peer.url, over: SocketTransport()))) == bytes)
+  }
+
   /// RFC 9110 §15.3.7.2: such a response has no Content-Range of its own.
   @Test(arguments: ["multipart/byteranges; boundary=x", "Multipart/ByteRanges"])
   func anAnswerInPartsIsRefused(_ type: String) async throws {

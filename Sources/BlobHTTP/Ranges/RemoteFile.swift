@@ -39,8 +39,8 @@ final class RemoteFile: Sendable {
     var facts = try fetch.facts(cancel)
     if facts.isPartial { try fetch.drain(cancel) }
     if facts.isRandom { return facts }
-    // The 416 response for an empty file has no version.
-    if facts.isPartial || facts.length == 0 {
+    // The 416 response for an empty file has no version. Some servers answer 200 with the requested byte alone.
+    if facts.isPartial || facts.length ?? .max <= 1 {
       // A server that sends more than the requested byte would occupy a connection that the next request may need.
       fetch.stop()
       fetch = RemoteFetch(ask, range: nil, capacity: readAhead)
