@@ -30,7 +30,7 @@ extension EndToEnd.SealNamesTests {
     }
     let (unsafe, second) = try await run(["check"] + seal + [card, server.url])
     #expect(unsafe == .exited(1), "\(second.output)\(second.errors)")
-    #expect(second.errors.contains("no index there tells what 4 files"), "\(second.errors)")
+    #expect(second.errors.contains("no index of this journal tells what 4 files"), "\(second.errors)")
     // `check` has noted it, so that the next push of any kind would send it. Here it is found by `push --check` itself.
     let (sent, again) = try await run(["push", "--check"] + seal + [card, server.url])
     #expect(sent == .exited(0) && again.output.contains("0 files sent"), "\(again.output)\(again.errors)")

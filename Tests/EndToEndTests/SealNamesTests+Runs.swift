@@ -195,4 +195,46 @@ extension EndToEnd.SealNamesTests {
     _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
     #expect(Folder(restored).files() == ["Anna.jpg": 1000])
   }
+
+  /// The journal of this machine has sent an index, which does not name the files of the other one.
+  @Test func theNamesThatAnotherMachineHasSentAreLookedForToo() async throws {
+    let key = try await makeKey()
+    try makeTree()
+    try scratch.file("other/new.mov", 500)
+    let server = try await ServeProcess.start(in: scratch)
+    let seal = ["--seal", key.recipient, "--seal-names", "--identity", key.file]
+    #expect(try await run(["push"] + seal + [card, server.url]).end == .exited(0))
+    let index = try #require(indexes(in: server.folder.files().keys).first)
+    let both = [card, scratch.path("other") + "/", server.url]
+    #expect(try await run(["push"] + seal + both.dropFirst(), journal: "other.sqlite").end == .exited(0))
+    let check = ["check", "--download"] + seal + both
+    let (safe, first) = try await run(check, journal: "other.sqlite")
+    #expect(safe == .exited(0) && first.output.contains("All 5 files"), "\(first.output)\(first.errors)")
+    try FileManager.default.removeItem(atPath: server.folder.path + "/" + index)
+    let (unsafe, second) = try await run(check, journal: "other.sqlite")
+    #expect(unsafe == .exited(1), "\(second.output)\(second.errors)")
+    #expect(second.errors.contains("no index there tells what 4 files are called"), "\(second.errors)")
+  }
+
+  /// A journal of version 16 does not know in which index a name is.
+  @Test func theNamesOfAnOlderJournalAreSentOnceMore() async throws {
+    let key = try await makeKey()
+    try makeTree()
+    let server = try await ServeProcess.start(in: scratch)
+    let arguments = ["--seal", key.recipient, "--seal-names", card, server.url]
+    #expect(try await run(["push"] + arguments).end == .exited(0))
+    try Database(BytePath(scratch.path("journal.sqlite"))).execute(
+      """
+      DELETE FROM unindexed; DROP INDEX unnamed; DROP TABLE names_index;
+      ALTER TABLE unindexed DROP COLUMN named_in; ALTER TABLE taken DROP COLUMN named_in; PRAGMA user_version=16;
+      """)
+    let index = try #require(indexes(in: server.folder.files().keys).first)
+    try FileManager.default.removeItem(atPath: server.folder.path + "/" + index)
+    let (unsafe, check) = try await run(["check"] + arguments)
+    #expect(unsafe == .exited(1), "\(check.output)\(check.errors)")
+    #expect(check.errors.contains("no index of this journal tells what 4 files are called"), "\(check.errors)")
+    #expect(try await run(["push", "--check"] + arguments).end == .exited(0))
+    _ = try await expect(0, "unseal", server.url, restored, "-i", key.file)
+    #expect(Folder(restored).files() == Folder(scratch.path("card")).files())
+  }
 }

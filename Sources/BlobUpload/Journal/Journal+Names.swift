@@ -50,6 +50,16 @@ extension Journal {
     }
   }
 
+  /// As `UnindexedTable.named`.
+  func named(
+    at destination: Int64, after last: Int64, limit: Int
+  ) throws(JournalError) -> (paths: [BytePath], last: Int64) {
+    try read { store throws(SQLiteError) in
+      try store.uploads.unindexed.named(
+        at: try store.uploads.destinations.sharingNames(with: destination), after: last, limit: limit)
+    }
+  }
+
   /// A file was found at the destination under its opaque name.
   func foundTaken(_ file: UnindexedFile, at destination: Int64) throws(JournalError) {
     try read { store throws(SQLiteError) in try store.uploads.unindexed.keepTaken(file, at: destination) }

@@ -72,6 +72,19 @@ package struct NamesIndexes: Sendable {
     return sent.isEmpty && count == 0 ? nil : count
   }
 
+  /// The opaque paths of the files that indexes of this journal name. Call `unnamed` before.
+  package func named(_ take: ([BytePath]) -> Void) async throws(UploadError) {
+    var last = Int64.min
+    while true {
+      let some = try await read { [last] journal throws(JournalError) in
+        try journal.named(at: destinationID, after: last, limit: NamesIndex.mostEntries)
+      }
+      if some.paths.isEmpty { return }
+      take(some.paths.map { names.path(of: $0) })
+      last = some.last
+    }
+  }
+
   /// Sends them for some seconds at most, also in a task that was cancelled: what an interrupted run has sent gets its names.
   package func sendAtEnd() async {
     let sending = Task { try? await send() }

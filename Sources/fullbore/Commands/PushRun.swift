@@ -114,58 +114,6 @@ extension PushRun {
   }
 }
 
-// The indexes of sealed names, without which nothing tells what the files at the destination are called.
-extension PushRun {
-  private func indexes(verifies: Bool) -> NamesIndexes? {
-    NamesIndexes(uploader, journal, destinationID, verifies: verifies)
-  }
-
-  /// Whether a push of this journal has sent files to the place with their names sealed.
-  func hasSealedNames() async throws(UploadError) -> Bool {
-    let place = destination.place
-    return try await destinations(in: journal).contains { $0.place == place && $0.seal?.names == true }
-  }
-
-  /// Asks for the indexes once more, and sends what is missing. Throws if the names of files are not there then.
-  func sendLostNames() async throws(UploadError) {
-    guard let indexes = indexes(verifies: true) else { return }
-    if try await indexes.unnamed() == 0 { return }
-    try await indexes.send()
-    try await checkNames()
-  }
-
-  /// Throws if not all names of the files are at the destination. Where this journal has sent no index there, `identities` open
-  /// those of others, and `count` counts the files that these name.
-  func checkNames(
-    of files: Int = 0, _ identities: [SealIdentity] = [], _ count: @escaping @Sendable (BytePath) -> Int = { _ in 0 }
-  ) async throws(UploadError) {
-    guard let indexes = indexes(verifies: true) else { return }
-    var unnamed = try await indexes.unnamed()
-    if unnamed == nil, !identities.isEmpty {
-      var uploader = uploader
-      uploader.destination = destination.withoutSealedNames
-      let stored = StoredFiles(uploader, reading: transport)
-      let named = Atomic(0)
-      _ = try await stored.namesKey(identities) { entries in
-        for entry in entries { named.add(count(entry.sealed), ordering: .relaxed) }
-        return true
-      }
-      unnamed = max(0, files - named.load(ordering: .relaxed))
-    }
-    guard let unnamed else {
-      throw UploadError(
-        .giveUp, .file,
-        "\(destination.endpoint): this journal has sent no index of the names there, so whether the files can get their names "
-          + "back is not known: --identity FILE reads those of others")
-    }
-    if unnamed == 0 { return }
-    throw UploadError(
-      .giveUp, .file,
-      "\(destination.endpoint): no index there tells what \(Quantity.plural(unnamed, "file")) "
-        + "\(unnamed == 1 ? "is" : "are") called: 'push --check' sends the names again")
-  }
-}
-
 extension UploadQueue {
   /// As `run`. The indexes of sealed names are sent meanwhile, and once all files are there.
   fileprivate func run(

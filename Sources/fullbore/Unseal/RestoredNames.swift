@@ -43,11 +43,12 @@ final class RestoredNames: @unchecked Sendable {
       }
       try with { database throws(SQLiteError) in
         try database.transaction { () throws(SQLiteError) in
-          // The same file may be in several indexes. The newest one has the time of the last version.
+          // The same file may be in several indexes. The newest one that has a time has that of the last version.
           let insert = try database.statement(
             """
-            INSERT INTO name VALUES(?1, ?2, ?3, ?4, 0) ON CONFLICT DO UPDATE SET modified = ?3, written = ?4
-            WHERE ?4 > written
+            INSERT INTO name VALUES(?1, ?2, ?3, ?4, 0) ON CONFLICT DO UPDATE SET
+              modified = CASE WHEN ?4 > written THEN coalesce(?3, modified) ELSE coalesce(modified, ?3) END,
+              written = max(written, ?4)
             """)
           for entry in entries {
             try insert.bind(1, folder.appending(entry.sealed).bytes)

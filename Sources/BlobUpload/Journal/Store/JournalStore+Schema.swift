@@ -23,7 +23,10 @@ extension JournalStore {
       if found < 14 { try database.execute(SealedTable.schema) }
       if found < 15 { try database.execute(UnindexedTable.schema) }
       if found < 16 { try database.execute(SealTable.schema) }
-      if found == 15 || found == 16 { try database.execute(UnindexedTable.addedColumns) }
+      if found == 15 || found == 16 {
+        try database.execute(UnindexedTable.addedColumns)
+        try database.execute(UnindexedTable.forgottenNames)
+      }
       if found < 17 { try database.execute(UnindexedTable.indexSchema) }
       if found == 17 { try database.execute(UnindexedTable.addedIndexColumns) }
       if found > 0, found < 7 { try uploads.destinations.removeQueries() }

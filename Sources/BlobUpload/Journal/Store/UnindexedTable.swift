@@ -46,6 +46,15 @@ struct UnindexedTable {
     ALTER TABLE taken ADD COLUMN named_in INTEGER;
     """
 
+  // For versions 15 and 16, which do not know in which index a name is. Another index has all of them, so that it is noticed
+  // if it is lost.
+  static let forgottenNames = """
+    INSERT OR IGNORE INTO unindexed(upload)
+      SELECT u.id FROM upload AS u JOIN destination AS d ON d.id = u.destination
+      WHERE u.state = 2 AND json_extract(d.json, '$.seal.names');
+    UPDATE taken SET indexed = 0;
+    """
+
   // Since version 17. `files`: the number of files that the index names. `lost`: it is not at the destination, or has other
   // bytes there, and is to be replaced.
   static let indexSchema = """
@@ -116,7 +125,33 @@ struct UnindexedTable {
     return files
   }
 
-  /// The destinations of all such files.
+  /// The paths of some files at these destinations that are in an index, in the order of their rows, and the last row; empty:
+  /// there are no more. The first call gets `Int64.min`.
+  func named(
+    at destinations: [Int64], after last: Int64, limit: Int
+  ) throws(SQLiteError) -> (paths: [BytePath], last: Int64) {
+    let select = try database.statement(
+      """
+      SELECT id, path FROM (
+        SELECT n.upload AS id, u.path AS path FROM unindexed AS n CROSS JOIN upload AS u ON u.id = n.upload
+        WHERE n.named_in IS NOT NULL AND u.state = 2 AND u.destination IN (SELECT value FROM json_each(?1))
+        UNION ALL
+        SELECT -id, path FROM taken WHERE indexed = 1 AND destination IN (SELECT value FROM json_each(?1))
+      ) WHERE id > ?2 ORDER BY id LIMIT ?3
+      """)
+    defer { select.reset() }
+    try select.bind(1, JSONColumn.list(destinations))
+    try select.bind(2, last)
+    try select.bind(3, Int64(limit))
+    var (paths, last): ([BytePath], Int64) = ([], last)
+    while try select.step() {
+      last = select.int(0)
+      paths.append(BytePath(select.blob(1) ?? []))
+    }
+    return (paths, last)
+  }
+
+  /// The destinations of all files that are in no index.
   func destinations() throws(SQLiteError) -> [Int64] {
     let select = try database.statement(
       """
