@@ -76,9 +76,11 @@ import Testing
     #expect(seen.count("QUERY") == 1 && seen.count("GET") == 3)
   }
 
-  private func ask(_ peer: HTTPURL, _ method: QueryMethod) async throws -> [VersionQuery.Answer]? {
+  private func ask(
+    _ peer: HTTPURL, _ method: QueryMethod,
+    _ transport: SocketTransport = SocketTransport(.init(noProgress: .seconds(20), finishing: .seconds(20)))
+  ) async throws -> [VersionQuery.Answer]? {
     let destination = UploadDestination(endpoint: peer, uploadProtocol: PlainPut(), limits: PartLimits(firstPart: .max))
-    let transport = SocketTransport(.init(noProgress: .seconds(20), finishing: .seconds(20)))
     return try await VersionQuery(.sha256, isAnew: true, method).ask(
       [.init(name: "a"), .init(name: "b")], at: peer, Uploader(destination, transport: transport).context())
   }
@@ -91,6 +93,20 @@ import Testing
     #expect(ContinuousClock.now - begin < .seconds(15))
     let heads = silent.seen.heads
     #expect(heads.count == 1 && heads[0].hasPrefix("QUERY / ") && !heads[0].contains("Want-Repr-Digest"), "\(heads)")
+  }
+
+  /// Requests that wait for the connection of the first one do not wait again.
+  @Test func requestsAtTheSameTimeWaitOnce() async throws {
+    let (silent, method) = (ScriptedPeer([.readRequest, .hold]), QueryMethod(patience: .seconds(3)))
+    let (url, begin) = (try #require(HTTPURL("http://127.0.0.1:\(silent.port)/")), ContinuousClock.now)
+    let transport = SocketTransport(.init(connections: 1))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<6 {
+        group.addTask { () async throws in #expect(try await ask(url, method, transport) == nil) }
+      }
+      try await group.waitForAll()
+    }
+    #expect(ContinuousClock.now - begin < .seconds(12))
   }
 
   /// Reading a long file for its digest takes longer than the patience for the first request.

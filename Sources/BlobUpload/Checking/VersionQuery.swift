@@ -118,6 +118,8 @@ struct VersionQuery: Sendable {
       }
       group.addTask { [method] in
         while (try? await Task.sleep(for: min(method.patience, .milliseconds(250)))) != nil {
+          // Another request, for whose connection this one may wait, has waited long enough for both.
+          if method.isTaken == false { return .success(nil) }
           if let began = sent.update({ $0 }), SuspendingClock.now - began >= method.patience { return .success(nil) }
         }
         return .failure(UploadError(.giveUp, .cancelled, "\(request.method) \(request.url): cancelled"))
