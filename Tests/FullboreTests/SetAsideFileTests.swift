@@ -46,6 +46,21 @@ import Testing
     #expect(scratch.content(of: "a.jpg") == [1, 2, 3, 4] && exists(path) && !exists(file.away))
   }
 
+  /// Tag editors write in place and set the modification time back.
+  @Test func changeIsSeenThoughTheTimeIsSetBack() throws {
+    let path = scratch.file("a.jpg", [1, 2, 3])
+    let file = try setAside("a.jpg")
+    // The kernel's clock of file times has ticks of up to 10 ms.
+    usleep(20_000)
+    scratch.file(file.away.name, [3, 2, 1])
+    let time = timespec(
+      tv_sec: Int(file.stamp.modified / 1_000_000_000), tv_nsec: Int(file.stamp.modified % 1_000_000_000))
+    #expect(file.away.withCString { utimensat(AT_FDCWD, $0, [time, time], 0) } == 0)
+    #expect(throws: SetAsideFile.Failure.self) { try file.checkUnchanged() }
+    #expect(throws: SetAsideFile.Failure.self) { try file.giveBack() }
+    #expect(scratch.content(of: "a.jpg") == [3, 2, 1] && exists(path) && !exists(file.away))
+  }
+
   @Test func unprovedVersionKeepsItsName() throws {
     let path = scratch.file("a.jpg")
     #expect(throws: SetAsideFile.Failure.self) { try SetAsideFile(path) { _ in false } }

@@ -9,6 +9,8 @@ struct SetAsideFile: Sendable {
   let away: BytePath
   private let folder: OpenedFolder
   let stamp: FileStamp
+  /// Under its other name. A program can write to the file and set its modification time back, but not its change time.
+  private let renamed: FileStamp
 
   /// Keeps a folder open.
   private final class OpenedFolder: Sendable {
@@ -30,33 +32,38 @@ struct SetAsideFile: Sendable {
     stamp = try Self.stamp(path, folder)
     if !isProved(stamp) { throw Failure(reason: "\(path.name) has changed since it was proved") }
     try Self.rename(path, to: away, folder)
+    renamed = try Self.stamp(away, folder)
   }
 
   /// Throws if the file is not the version that was proved any more, or may change.
   func checkUnchanged() throws(Failure) {
-    // The change time is that of the renaming.
-    var now = try Self.stamp(away, folder)
-    now.changed = stamp.changed
-    if now != stamp { throw Failure(reason: "\(path.name) has changed since it was proved") }
+    try checkStamp()
     // Bytes that a program writes after the file is removed would be lost.
     if case .some = Writers(of: away) { throw Failure(reason: "a program has \(path.name) open for writing") }
+  }
+
+  private func checkStamp() throws(Failure) {
+    var before = stamp
+    // That of the renaming.
+    before.changed = renamed.changed
+    if try Self.stamp(away, folder) != before { throw Failure(reason: "\(path.name) has changed since it was proved") }
   }
 
   /// Gives the file its name back. Returns the stamp that it has then. Throws if the name is taken by now, or if the file has
   /// changed meanwhile.
   @discardableResult
   func giveBack() throws(Failure) -> FileStamp {
+    // The name is given back also if it has changed.
+    var change: Failure?
+    do throws(Failure) { try checkStamp() } catch { change = error }
     do throws(Failure) { try Self.rename(away, to: path, folder) } catch {
       // Another push may have found the file under its other name, and given its own back.
       guard let now = try? Self.stamp(path, folder), now.inode == stamp.inode, now.device == stamp.device else {
         throw Failure(reason: "\(path.name) is now named \(away.name), since this failed: \(error.reason)")
       }
     }
-    let now = try Self.stamp(path, folder)
-    var before = stamp
-    before.changed = now.changed
-    if now != before { throw Failure(reason: "\(path.name) has changed since it was proved") }
-    return now
+    if let change { throw change }
+    return try Self.stamp(path, folder)
   }
 
   func remove() throws(Failure) {
