@@ -13,6 +13,8 @@ struct DoctorCase: Sendable, CustomStringConvertible {
   var path = "/"
   var serverOptions: [String] = []
   var options: [String] = []
+  /// Contained in the observation of the finding.
+  var says = ""
   var description: String { "\(front.rawValue): \(wrong.joined(separator: " "))" }
 
   private init(
@@ -28,7 +30,25 @@ struct DoctorCase: Sendable, CustomStringConvertible {
     return changed
   }
 
-  static let all: [DoctorCase] = [
+  /// Fields of tus that a proxy removes.
+  private static let fields: [DoctorCase] = [
+    DoctorCase(.nginx, "proxy_hide_header Upload-Offset;", is: "field", .byHand)
+      .with { $0.says = "removes Upload-Offset from responses" },
+    DoctorCase(.apache, "Header unset Upload-Offset", is: "field", .byHand)
+      .with { $0.says = "removes Upload-Offset from responses" },
+    DoctorCase(.nginx, "proxy_set_header Upload-Offset \"\";", is: "field", .byHand)
+      .with { $0.says = "removes Upload-Offset from requests" },
+    DoctorCase(.apache, "RequestHeader unset Upload-Offset", is: "field", .byHand)
+      .with { $0.says = "removes Upload-Offset from requests" },
+    DoctorCase(.nginx, "proxy_hide_header Tus-Resumable;", is: "field", .byHand)
+      .with { $0.says = "removes Tus-Resumable from responses" },
+    DoctorCase(.caddy, "header_up -Tus-Resumable", is: "field", .byHand)
+      .with { $0.says = "removes Tus-Resumable from requests" },
+  ]
+
+  static let all: [DoctorCase] = fields + others
+
+  private static let others: [DoctorCase] = [
     DoctorCase(.nginx, "client_max_body_size 1m;", is: "body-limit"),
     DoctorCase(.nginx, "client_max_body_size 1500k;", is: "body-limit"),
     DoctorCase(.nginx, "proxy_request_buffering on;", is: "buffering"),

@@ -58,6 +58,7 @@ extension EndToEnd {
       #expect(Set(run.kinds) == [example.kind], "\(example): \(run.text)")
       #expect(run.end == .exited(1), "\(example): \(run.text)")
       #expect(run.findings.allSatisfy { $0.isMeasured && !$0.what.isEmpty && !$0.consequence.isEmpty }, "\(run.text)")
+      #expect(example.says.isEmpty || run.findings.first?.what.contains(example.says) == true, "\(run.text)")
       #expect(server.folder.files().isEmpty, "\(example) has left a file")
       if example.mending == .byHand { return }
 

@@ -112,7 +112,7 @@ extension HTTPResponse {
   }
 
   /// The server's explanation, at most 200 characters, without control characters for a terminal.
-  var reason: String? {
+  package var reason: String? {
     if repeatsSecret { return nil }
     let type = headers["Content-Type"]?.lowercased() ?? ""
     return type.hasPrefix("text/plain") ? firstLine : type.contains("xml") ? errorMessage : nil

@@ -7,7 +7,7 @@ extension HTTPRequest {
 
   /// Adds `If-Match: *` or removes it, if this may be the reason why a request that may replace a file was refused. Returns
   /// false, and changes nothing, if the refusal has another reason.
-  mutating func changeCondition(after response: HTTPResponse) -> Bool {
+  package mutating func changeCondition(after response: HTTPResponse) -> Bool {
     let isConditional = headers["If-Match"] != nil
     // Servers that do not replace a file unasked answer 409 or 412.
     guard isConditional ? response.status == 412 : [409, 412].contains(response.status) else { return false }

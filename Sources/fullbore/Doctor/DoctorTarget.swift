@@ -83,9 +83,12 @@ enum UploadDialect: Sendable {
     }
   }
 
+  /// The field by which a response of a tus server is known.
+  static let mark = "Tus-Resumable"
+
   func request(_ method: String, _ url: HTTPURL) -> HTTPRequest {
     switch self {
-    case .tus: HTTPRequest(method, url, ["Tus-Resumable": Tus.version])
+    case .tus: HTTPRequest(method, url, [Self.mark: Tus.version])
     case .resumable: IETFResumable().request(method, url)
     }
   }
@@ -105,6 +108,6 @@ enum UploadDialect: Sendable {
   /// Whether a response certainly comes from the server, and not from a proxy: tus servers mark every response. nil: the
   /// protocol has no such mark. tus 1.0 §Core Protocol, Tus-Resumable.
   func isMarked(_ response: HTTPResponse) -> Bool? {
-    self == .tus ? response.headers["Tus-Resumable"] != nil || response.headers["Tus-Version"] != nil : nil
+    self == .tus ? response.headers[Self.mark] != nil || response.headers["Tus-Version"] != nil : nil
   }
 }

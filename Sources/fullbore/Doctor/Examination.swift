@@ -145,7 +145,7 @@ struct Examination: Sendable {
   ) async {
     let append = dialect.append(to: target.missingURL, at: 0)
     let impossible = target.request(append.method, append.url, append.headers)
-    let refused = dialect == .tus ? await tellMethods(log) : []
+    let (refused, hasMarks) = dialect == .tus ? await tellMethods(log) : ([], true)
     let most = [settings.largest, destination.limits.total, destination.limits.largest].compactMap { $0 }.min()
     let limit = await SizeCheck(
       target: target, request: impossible, options: options, largest: max(1, most ?? settings.largest)
@@ -159,16 +159,24 @@ struct Examination: Sendable {
     if await isAllowed() {
       await OffsetUploadCheck(
         target: target, dialect: dialect, destination: destination, streaming: streaming, pause: settings.pause,
-        log: log, isKnownToStream: isEarly == true && dialect == .tus, takesParts: !refused.contains("PATCH")
+        log: log, isKnownToStream: isEarly == true && dialect == .tus, takesParts: !refused.contains("PATCH"),
+        hasMarks: hasMarks
       ).run()
     } else if isEarly == false {
       streaming.noteLateRefusal()
     }
   }
 
-  /// A tus server marks its responses, so a refusal without the mark comes from something before it. Returns the methods
-  /// that are refused.
-  private func tellMethods(_ log: ExchangeLog) async -> [String] {
+  /// A tus server marks its responses, so a refusal without the mark comes from something before it, unless the server's
+  /// own responses arrive without the mark. Returns the methods that are refused, and whether the marks arrive.
+  private func tellMethods(_ log: ExchangeLog) async -> (refused: [String], hasMarks: Bool) {
+    if await lacksMarks(log) {
+      report.note(
+        "method",
+        "not known: responses of this server arrive without \(UploadDialect.mark), which tells its refusals from those "
+          + "of a proxy")
+      return ([], false)
+    }
     var refused: [String] = []
     for method in ["PATCH", "DELETE"] {
       var question = UploadDialect.tus.request(method, target.missingURL)
@@ -184,7 +192,16 @@ struct Examination: Sendable {
         report.note("method", error.message)
       }
     }
-    return refused
+    return (refused, true)
+  }
+
+  /// Whether the response to HEAD of an upload that does not exist lacks the mark of tus, and is not a refusal by a proxy.
+  private func lacksMarks(_ log: ExchangeLog) async -> Bool {
+    let question = UploadDialect.tus.request("HEAD", target.missingURL)
+    let request = target.request("HEAD", question.url, question.headers)
+    // Without a response, nothing is known about marks.
+    guard let response = try? await target.answer(to: request, over: log) else { return false }
+    return (response.isSuccess || [404, 410].contains(response.status)) && UploadDialect.tus.isMarked(response) == false
   }
 
   private func isAllowed() async -> Bool {

@@ -34,7 +34,7 @@ struct FileUploadCheck: Sendable {
       if tellMove() || tellPut() { return false }
       target.report.found(
         Finding(
-          kind: error.asksForCredentials ? .refused : .upload, what: error.advised,
+          kind: error.asksForCredentials ? .refused : .upload, what: error.advisedForTestFile,
           consequence: "A push fails in the same way."))
       return false
     }
@@ -91,15 +91,24 @@ struct FileUploadCheck: Sendable {
     case false?: streaming.noteLateRefusal()
     case nil: target.report.note("buffering", "not known: the server ignores conditions, or reads bodies to their end")
     }
-    let isPatient = await streaming.survives(settings.pause) { target.request("PUT", target.testURL) }
+    let replacement = await replacement()
+    let isPatient = await streaming.survives(settings.pause) { replacement }
     if isPatient != nil, limit == nil {
       await ArrivalCheck(target: target, options: options, size: min(ArrivalCheck.usual, settings.largest))
         .run {
-          target.request("PUT", target.testURL)
+          replacement
         } offset: {
           nil
         }
     }
+  }
+
+  /// A request that replaces the test file. As in a push, it has `If-Match: *` where the server replaces nothing unasked.
+  private func replacement() async -> HTTPRequest {
+    var request = target.request("PUT", target.testURL)
+    // Without a response, the requests that follow report that.
+    if let response = try? await target.answer(to: request, over: log) { _ = request.changeCondition(after: response) }
+    return request
   }
 
   /// Deletes the test file. What the server keeps is told with its URL and size.

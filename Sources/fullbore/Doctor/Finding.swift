@@ -22,6 +22,8 @@ struct Finding: Sendable {
     case buffering
     case interim = "interim-responses"
     case method
+    /// Something on the way removes a field of the protocol.
+    case field
     case bodyTimeout = "body-timeout"
     case location
     case upload

@@ -113,12 +113,21 @@ extension Mend {
         .advice(.haproxy, "remove http-response add-header Access-Control-Allow-Origin: the server sends it itself."),
       ]
     }
+    return field(names.joined(separator: ", "), of: .responses)
+      + [.advice(nil, "and let OPTIONS requests reach the server.")]
+  }
+
+  /// The messages from which a proxy removes a field.
+  enum Direction: String { case requests, responses }
+
+  /// For a proxy that removes fields.
+  static func field(_ names: String, of messages: Direction) -> [Mend] {
+    let isRequest = messages == .requests
     return [
-      .advice(.nginx, "remove proxy_hide_header of \(names.joined(separator: ", "))."),
-      .advice(.apache, "remove Header unset of \(names.joined(separator: ", "))."),
-      .advice(.caddy, "remove header_down -Access-Control-… from reverse_proxy."),
-      .advice(.haproxy, "remove http-response del-header of \(names.joined(separator: ", "))."),
-      .advice(nil, "and let OPTIONS requests reach the server."),
+      .advice(.nginx, "remove \(isRequest ? "the empty proxy_set_header" : "proxy_hide_header") of \(names)."),
+      .advice(.apache, "remove \(isRequest ? "RequestHeader" : "Header") unset of \(names)."),
+      .advice(.caddy, "remove \(isRequest ? "header_up" : "header_down") of \(names) from reverse_proxy."),
+      .advice(.haproxy, "remove \(isRequest ? "http-request" : "http-response") del-header of \(names)."),
     ]
   }
 

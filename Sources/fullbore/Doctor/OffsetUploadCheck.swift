@@ -16,6 +16,8 @@ struct OffsetUploadCheck: Sendable {
   let isKnownToStream: Bool
   /// No PATCH was seen to be refused.
   let takesParts: Bool
+  /// A refusal without the mark of tus comes from a proxy. Otherwise the server's own responses arrive without it, too.
+  let hasMarks: Bool
 
   /// More than what is sent, since the upload must not become complete.
   private var length: Int64 { min(2 * ArrivalCheck.usual + Self.sentBefore, destination.limits.total ?? .max) }
@@ -28,13 +30,15 @@ struct OffsetUploadCheck: Sendable {
       return target.report.note(
         "upload", "the server takes files up to \(Quantity.text(bytes: length)), too small to examine an upload with")
     }
-    guard let url = await create() else { return }
-    if takesParts { await examine(url) }
+    let (begun, isUsable) = await create()
+    guard let url = begun else { return }
+    if takesParts, isUsable, await takesOffset(url) { await examine(url) }
     // The upload is deleted even if the examination was interrupted.
     await Task { await remove(url) }.value
   }
 
-  private func create() async -> HTTPURL? {
+  /// Begins the upload. Returns its URL, and whether it can go on.
+  private func create() async -> (HTTPURL?, isUsable: Bool) {
     let context = UploadContext(destination, over: log)
     let upload = UploadTarget(
       endpoint: target.endpoint, url: target.testURL, path: BytePath(target.testName), length: length)
@@ -46,12 +50,12 @@ struct OffsetUploadCheck: Sendable {
     }
     guard let entry = log.last("POST") else {
       if let failure { target.report.note("upload", "not begun: \(failure.message)") }
-      return nil
+      return (nil, false)
     }
     target.report.noteProgram(ServerProgram(of: entry.response))
     guard entry.response.isSuccess, let told = entry.response.headers["Location"] else {
       tellFailure(entry, failure)
-      return nil
+      return (nil, false)
     }
     let place = UploadLocation(told, of: entry.request.url, at: target.endpoint)
     let (url, finding) = await place.examined(length, dialect, target, log)
@@ -61,20 +65,48 @@ struct OffsetUploadCheck: Sendable {
       tellFailure(entry, failure)
     } else {
       target.report.fine("location", "the server names its uploads by URLs that can be reached")
+      let responses = [entry.response] + (log.last("HEAD").map { [$0.response] } ?? [])
+      if !hasMarks, responses.allSatisfy({ dialect.isMarked($0) == false }) {
+        target.report.found(
+          .field(
+            UploadDialect.mark, of: .responses,
+            "the responses to POST and HEAD of an upload lack Tus-Resumable, which tus servers put into each"))
+      }
     }
     if url == nil { target.report.note("removal", "an unfinished upload of no bytes stays there until it expires") }
-    return url
+    return (url, finding?.kind != .field)
+  }
+
+  /// Sends a part of no bytes. Returns false, and reports it, if the server has not got the field with its offset.
+  private func takesOffset(_ url: HTTPURL) async -> Bool {
+    guard dialect == .tus else { return true }
+    let append = dialect.append(to: url, at: 0)
+    // Without a response, the other checks report that.
+    guard
+      let response = try? await target.answer(to: target.request(append.method, url, append.headers), over: log),
+      response.status == 400, let reason = response.reason, reason.lowercased().contains("upload-offset")
+    else { return true }
+    target.report.found(
+      .field("Upload-Offset", of: .requests, "PATCH with Upload-Offset: 0 is answered 400 (\(reason))"))
+    return false
   }
 
   private func tellFailure(_ entry: ExchangeLog.Entry, _ failure: UploadError?) {
-    if [403, 405, 501].contains(entry.response.status), dialect.isMarked(entry.response) != true {
+    if !hasMarks, dialect == .tus, entry.response.status == 412 {
+      return target.report.found(
+        .field(
+          UploadDialect.mark, of: .requests,
+          "POST with Tus-Resumable: \(Tus.version) is answered 412, though the server offers this version"))
+    }
+    if [403, 405, 501].contains(entry.response.status), hasMarks, dialect.isMarked(entry.response) != true {
       return target.tellRefusal(of: "POST", entry.response)
     }
     let isRefusal = [401, 403, 407].contains(entry.response.status)
     target.report.found(
       Finding(
         kind: isRefusal ? .refused : .upload,
-        what: failure?.advised ?? "POST \(entry.request.url): answered \(entry.response.status) without a Location",
+        what: failure?.advisedForTestFile
+          ?? "POST \(entry.request.url): answered \(entry.response.status) without a Location",
         consequence: "No upload can begin."))
   }
 
@@ -143,7 +175,7 @@ struct OffsetUploadCheck: Sendable {
     do throws(TransportError) {
       let response = try await target.answer(to: target.request("DELETE", url, question.headers), over: log)
       if response.isSuccess || [404, 410].contains(response.status) { return }
-      if [403, 405, 501].contains(response.status), dialect.isMarked(response) == false {
+      if [403, 405, 501].contains(response.status), hasMarks, dialect.isMarked(response) == false {
         // Told before, for an upload that is not there.
         return target.report.note("removal", what)
       }
@@ -151,6 +183,20 @@ struct OffsetUploadCheck: Sendable {
     } catch {
       target.report.note("removal", "\(error.message): \(what)")
     }
+  }
+}
+
+extension Finding {
+  /// Something removes a field of the protocol.
+  static func field(_ name: String, of messages: Mend.Direction, _ what: String) -> Finding {
+    Finding(
+      kind: .field, what: "\(what): something before the server removes \(name) from \(messages.rawValue)",
+      consequence: messages == .requests
+        ? "The server refuses each upload."
+        : name == UploadDialect.mark
+          ? "Clients that hold a server to the protocol refuse its responses; fullbore does without this field."
+          : "A client does not learn how much the server has, so no upload can go on.",
+      mends: Mend.field(name, of: messages))
   }
 }
 

@@ -40,7 +40,11 @@ struct UploadLocation: Sendable {
   }
 
   /// The kind of upload at a URL by which the server may mean the new one.
-  private enum Content { case nothing, new, other }
+  private enum Content {
+    case nothing, new, other
+    /// An upload is there, and the response lacks `Upload-Offset`.
+    case withoutOffset
+  }
 
   /// Asks for the upload, which has `length` bytes. Returns the URL at which it is, if any, and what is wrong with the
   /// server's own. An upload that is not new is somebody's, so nothing is written to it.
@@ -54,6 +58,7 @@ struct UploadLocation: Sendable {
       switch await content(of: place.url, length, dialect, target, transport) {
       case .nothing: continue
       case .new: return (place.url, place.isWrong ? finding(differences, prefix: place.prefix) : nil)
+      case .withoutOffset: return (place.url, .field("Upload-Offset", of: .responses, Self.withoutOffset))
       case .other: return (nil, finding(["the upload there is not the one that was just begun"], prefix: nil))
       }
     }
@@ -66,11 +71,17 @@ struct UploadLocation: Sendable {
     let question = dialect.request("HEAD", url)
     let request = target.request("HEAD", url, question.headers)
     // Without a response, it is not there.
-    guard let response = try? await target.answer(to: request, over: transport), response.isSuccess,
-      let offset = response.headers.bytes("Upload-Offset")
-    else { return .nothing }
+    guard let response = try? await target.answer(to: request, over: transport), response.isSuccess else {
+      return .nothing
+    }
+    guard let offset = response.headers.bytes("Upload-Offset") else {
+      let isUpload = response.headers["Upload-Offset"] == nil && response.headers.bytes("Upload-Length") == length
+      return isUpload ? .withoutOffset : .nothing
+    }
     return offset == 0 && response.headers.bytes("Upload-Length") ?? length == length ? .new : .other
   }
+
+  private static let withoutOffset = "the response to HEAD of an upload has its Upload-Length and no Upload-Offset"
 
   private func finding(_ differences: [String], prefix: String?) -> Finding {
     let list = (differences + (prefix.map { ["the path lacks \($0)"] } ?? [])).joined(separator: ", ")

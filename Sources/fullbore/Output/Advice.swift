@@ -32,6 +32,9 @@ extension UploadError {
   /// The message, and advice on what to do with this command.
   var advised: String { advised(goesOn: true) }
 
+  /// The message about a test file, whose name no other file has, and advice where none of it is about names.
+  var advisedForTestFile: String { [409, 412].contains(status) ? message : advised }
+
   /// `goesOn` means that the next push resumes this upload; otherwise it sends the file from its first byte.
   private func advised(goesOn: Bool) -> String { fullbore.advised(message, advice(goesOn: goesOn)) }
 
