@@ -1,6 +1,7 @@
 import BlobHTTP
 import Blobs
 import CCurl
+import CSSL
 
 /// An HTTP/1.1 transport with a few worker threads, each with a persistent connection. libcurl makes the connections.
 ///
@@ -14,9 +15,14 @@ public final class SocketTransport: Transport {
 
   deinit { pool.close() }
 
-  /// The name and the version of the library that connects, like `libcurl 7.88.1`.
-  package static var libraryVersion: String {
-    "libcurl \(String(cString: curl_version_info(fb_curl_version_now()).pointee.version))"
+  /// The names and the versions of the libraries that connect and encrypt, like `libcurl 7.88.1`.
+  package static var libraryVersions: [String] {
+    // "OpenSSL 3.0.15 3 Sep 2024"
+    let tls = String(cString: OpenSSL_version(OPENSSL_VERSION)).split(separator: " ").prefix(2)
+    return [
+      "libcurl \(String(cString: curl_version_info(fb_curl_version_now()).pointee.version))",
+      tls.joined(separator: " "),
+    ]
   }
 
   public func send(

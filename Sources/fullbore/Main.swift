@@ -1,6 +1,4 @@
-import BlobClient
 import BlobCrypto
-import BlobSQLite
 import Blobs
 import Platform
 
@@ -8,11 +6,6 @@ import Platform
 @main
 enum Fullbore {
   static let version = Release.version
-
-  /// The libraries of the system that this program runs with, and their versions.
-  private static var libraries: [String] {
-    [SocketTransport.libraryVersion] + (cryptoLibrary.map { [$0] } ?? []) + ["SQLite \(Database.libraryVersion)"]
-  }
 
   /// In the order in which `--help` lists them.
   static let commands: [any Command.Type] = [
@@ -75,7 +68,7 @@ enum Fullbore {
     }
     switch first {
     case "--version":
-      Console.output.write("fullbore \(version)\n\(libraries.joined(separator: ", "))\n")
+      Console.output.write(ProgramVersion.own.text)
       return withResult(.ok)
     case "--help", "--help-all", "-h", "help":
       if arguments.count > 1 { return await run(named: arguments[1], ["--help"]) }
@@ -110,19 +103,14 @@ enum Fullbore {
     }
   }
 
-  private static var help: String {
-    let width = commands.map { $0.declaration.synopsis.count }.max() ?? 0
-    let lines = commands.map { command in
-      let declaration = command.declaration
-      let padding = String(repeating: " ", count: width - declaration.synopsis.count)
-      return "  fullbore \(declaration.synopsis)\(padding)  \(declaration.summary)\n"
-    }
+  static var help: String {
+    let rows = commands.map { ("fullbore \($0.declaration.synopsis)", $0.declaration.summary) }
     return """
       Sends photos, videos and any other files to a server: no copy on disk, constant memory, resumable.
 
-      \(lines.joined())
+      \(CommandDeclaration.table(rows, 36))
       fullbore COMMAND --help has what most people need, and fullbore COMMAND --help-all every option.
-      fullbore --version tells the version.
+      fullbore --version tells the version, the commit that was built, and the libraries in use.
 
       """
   }

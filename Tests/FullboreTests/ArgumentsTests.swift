@@ -88,7 +88,9 @@ import Testing
   }
 
   @Test func everyCommandHasHelpWithinReason() {
+    for line in Fullbore.help.split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
     for command in Fullbore.commands {
+      #expect(!command.declaration.examples.isEmpty, "\(command.declaration.name)")
       for length in HelpLength.allCases {
         let lines = command.declaration.help(length).split(separator: "\n")
         #expect(lines.allSatisfy { $0.count <= 120 }, "\(command.declaration.name)")

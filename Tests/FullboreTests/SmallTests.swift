@@ -60,6 +60,21 @@ import Testing
     #expect(matches(Array("[".utf8) + [0xFE, 0xFF] + Array("]".utf8), [0xFF]))
   }
 
+  @Test func theVersionNamesTheCommitAndTheLibraries() {
+    let text = ProgramVersion(commit: 0x0874_e59a_a1b2_c3d4).text
+    #expect(text.hasPrefix("fullbore \(Release.version)\ncommit 0874e59aa1b2c3d4\n"), "\(text)")
+    #expect(ProgramVersion(commit: nil).text.contains("\nno commit"))
+    var libraries = ["libcurl", "OpenSSL", "SQLite", "zlib", "libqrencode"]
+    #if os(Linux)
+      libraries.append("xxHash")
+    #endif
+    let told = text.split(separator: "\n").last?.split(separator: ",").map { $0.split(separator: " ") } ?? []
+    for library in libraries {
+      let version = told.first { $0.first.map(String.init) == library }?.last?.first
+      #expect(version?.isNumber == true, "\(library): \(text)")
+    }
+  }
+
   @Test func programsExitWithWhatTheShellExpects() async {
     #expect(await Fullbore.run(["--version"]) == .ok)
     #expect(await Fullbore.run([]) == .usage)

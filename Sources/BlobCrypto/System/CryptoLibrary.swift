@@ -12,13 +12,3 @@ package func keepCryptoToTheEnd() {
     _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
   #endif
 }
-
-/// The name and the version of the library that does the work, for `--version`; nil: the system's own CryptoKit.
-package var cryptoLibrary: String? {
-  #if canImport(CryptoKit)
-    nil
-  #else
-    // "OpenSSL 3.0.15 3 Sep 2024"
-    String(cString: OpenSSL_version(OPENSSL_VERSION)).split(separator: " ").prefix(2).joined(separator: " ")
-  #endif
-}

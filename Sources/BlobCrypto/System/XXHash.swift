@@ -60,3 +60,13 @@ struct XXHash {
     private static func bytes(_ number: UInt64) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { Array($0) } }
   #endif
 }
+
+/// The library of xxHash and its version, for `--version`; nil: there is none here.
+package var hashLibrary: String? {
+  #if canImport(CryptoKit)
+    nil
+  #else
+    // 801 is 0.8.1.
+    { "xxHash \($0 / 10_000).\($0 / 100 % 100).\($0 % 100)" }(XXH_versionNumber())
+  #endif
+}

@@ -34,3 +34,6 @@ struct CRC32 {
         UInt(value), bytes.baseAddress!.assumingMemoryBound(to: UInt8.self), bytes.count))
   }
 }
+
+/// The library that computes the checksums, and its version, for `--version`.
+package var archiveLibrary: String { "zlib \(String(cString: zlibVersion()))" }

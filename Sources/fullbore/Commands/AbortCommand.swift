@@ -17,6 +17,11 @@ struct AbortCommand: Command {
       .flag("dry-run", short: "n", "only say which orphans there are"),
       .flag("forget", "here only, where a server cannot be asked or refuses: it keeps them until they expire"),
     ] + ConnectionOptions.declared + [journalOption].inGroup(.output),
+    examples: [
+      .init("abort 17", "give up the upload with this ID, which 'fullbore status' shows"),
+      .init("abort --all", "give up all that is unfinished, at every server"),
+      .init("abort --orphans s3://bucket/photos --older-than 24h -n", "list parts in a bucket that nobody finished"),
+    ],
     notes: """
       ID is the number that 'fullbore status' shows. Files that are done stay, here and there; so does what a process is
       just sending. An upload that its server refuses to delete stays in the journal, and the exit status is 1. A tus

@@ -7,6 +7,10 @@ struct ChecksumCommand: Command {
   static let declaration = CommandDeclaration(
     name: "checksum", synopsis: "checksum FILE...", summary: "digests of files, streamed",
     options: [.value("algorithm", "NAME", names)],
+    examples: [
+      .init("checksum film.mov", "the SHA-256 of a file, as sha256sum prints it"),
+      .init("checksum --algorithm xxh128 *.mov", "as hash lists of films have it"),
+    ],
     notes: """
       FILE may be -, standard input. The algorithm is sha256 when none is given. The output is sha256sum's:
       'sha256sum --check' reads it.

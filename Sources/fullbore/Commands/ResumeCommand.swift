@@ -9,6 +9,11 @@ struct ResumeCommand: Command {
     summary: "finish what earlier pushes left unfinished",
     options: OutputOptions.declared + PaceOptions.declared + ConnectionOptions.declared
       + [journalOption].inGroup(.output),
+    examples: [
+      .init("resume", "finish everything that earlier pushes left unfinished, at every server"),
+      .init("resume nas:", "only what goes to the place 'nas'"),
+      .init("resume https://nas.example/2026/ --bwlimit 20Mbit", "only what goes there or below it, at this speed"),
+    ],
     notes: """
       DESTINATION is a URL as 'fullbore status' shows it, s3://bucket/prefix, gs://bucket/prefix, or a place: only what goes
       there, or below it, is finished. A URL that was pushed to with a query is given with its query again, since the

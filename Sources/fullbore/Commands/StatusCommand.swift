@@ -14,6 +14,11 @@ struct StatusCommand: Command {
       .flag("check", "ask the servers how much they hold of what is unfinished and not under way"),
       .flag("json", "one JSON object a line: destination, file, reading, unread"),
     ] + ConnectionOptions.declared + [journalOption].inGroup(.output),
+    examples: [
+      .init("status", "what is under way, interrupted or failed, with its ID, and how many files are done"),
+      .init("status nas: --all", "every file that went to the place 'nas', also what is done"),
+      .init("status --only failed", "the files that failed, and why"),
+    ],
     notes: """
       'fullbore resume' finishes what is interrupted or failed; 'fullbore abort ID' gives it up, as is needed for what
       cannot be read again: a file that is gone, or standard input. Of a card that is not plugged in, all is gone.

@@ -42,7 +42,7 @@ struct CommandDeclaration: Sendable {
     if length == .short, hasMore { return head + Self.lines(options.filter { $0.group == .everyday } + own) }
     let notes = notes.isEmpty ? "" : "\n\(notes)\n"
     if !hasMore { return head + Self.lines(options + own) + notes }
-    let width = Self.width(options + own)
+    let width = Self.width((options + own).map(\.title))
     let groups = groups.map { group, members in
       let members = group == .everyday ? members + own : members
       return (group == .everyday ? "" : "\n\(group.rawValue):\n") + Self.lines(members, width)
@@ -51,18 +51,23 @@ struct CommandDeclaration: Sendable {
   }
 
   private static func lines(_ options: [OptionDeclaration], _ width: Int? = nil) -> String {
-    let width = width ?? Self.width(options)
-    return options.map { option in
-      let isLong = option.title.count > width
-      let padding = String(repeating: " ", count: isLong ? width + 2 : width - option.title.count)
-      return "  \(option.title)\(isLong ? "\n" : "")\(padding)  \(option.help)\n"
+    table(options.map { ($0.title, $0.help) }, width)
+  }
+
+  /// Two columns. The text of a title that is wider than its column has a line of its own.
+  static func table(_ rows: [(title: String, text: String)], _ width: Int? = nil) -> String {
+    let width = width ?? Self.width(rows.map(\.title))
+    return rows.map { row in
+      let isLong = row.title.count > width
+      let padding = String(repeating: " ", count: isLong ? width + 2 : width - row.title.count)
+      return "  \(row.title)\(isLong ? "\n" : "")\(padding)  \(row.text)\n"
     }.joined()
   }
 
-  /// The width of the column of titles. The help of an option whose title is longer has a line of its own.
-  private static func width(_ options: [OptionDeclaration]) -> Int {
+  /// The width of the column of titles.
+  private static func width(_ titles: [String]) -> Int {
     let most = 34
-    return options.map(\.title.count).filter { $0 <= most }.max() ?? most
+    return titles.map(\.count).filter { $0 <= most }.max() ?? most
   }
 }
 

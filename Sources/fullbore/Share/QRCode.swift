@@ -2,6 +2,9 @@ import CQREncode
 
 /// A QR code, drawn with characters (ISO/IEC 18004).
 struct QRCode {
+  /// The library that makes the codes, and its version.
+  static var library: String { "libqrencode \(QRcode_APIVersionString().map { String(cString: $0) } ?? "")" }
+
   /// Rows of modules; true: dark.
   let modules: [[Bool]]
 
