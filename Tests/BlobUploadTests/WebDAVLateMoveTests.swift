@@ -16,10 +16,11 @@ import Testing
     let folder: ScratchFolder
     let journal: Journal
     let source = PatternSource(length: 100)
+    let newer = PatternSource(length: 120, seed: 1)
     private let held = Monitor<HTTPRequest?>(nil)
 
-    init(refusing refusal: @escaping DavPeer.Refusal = { _ in nil }) async throws {
-      peer = DavPeer(deletesBeforeMove: true, refusing: refusal)
+    init(deletesBeforeMove: Bool = true, refusing refusal: @escaping DavPeer.Refusal = { _ in nil }) async throws {
+      peer = DavPeer(deletesBeforeMove: deletesBeforeMove, refusing: refusal)
       peer.publish([1, 2, 3], as: "a")
       folder = try ScratchFolder()
       journal = try await Journal(at: folder.path.appending("journal"))
@@ -73,6 +74,43 @@ import Testing
     try await setup.deliver()
     #expect(setup.peer.contents(of: "a") == bytes, "\(setup.peer.requests)")
     #expect(setup.peer.unfinished() == 0)
+    await setup.journal.close()
+  }
+
+  /// The source has another version before the MOVE of the first one arrives.
+  @Test(arguments: [TransportError.Code.timeout, .cancelled], [true, false])
+  func lateMoveOfAnOlderVersionReplacesNothing(_ code: TransportError.Code, _ deletesBeforeMove: Bool) async throws {
+    let setup = try await Setup(deletesBeforeMove: deletesBeforeMove)
+    defer { setup.peer.stop() }
+    do {
+      _ = try await setup.uploader(setup.holding(code)).upload(setup.source, as: "a", overwrite: true)
+      #expect(code == .timeout)
+    } catch {
+      #expect(code == .cancelled, "\(error)")
+    }
+    _ = try await setup.uploader().upload(setup.newer, as: "a", overwrite: true)
+    let bytes = setup.newer.bytes(count: 120)
+    #expect(setup.peer.contents(of: "a") == bytes)
+    try await setup.deliver()
+    #expect(setup.peer.contents(of: "a") == bytes, "\(setup.peer.requests)")
+    #expect(setup.peer.unfinished() == 0)
+    await setup.journal.close()
+  }
+
+  /// The server does not take the new version in place of the temporary file that a MOVE may still publish.
+  @Test func newVersionIsNotSentWhereALateMoveWouldReplaceIt() async throws {
+    let setup = try await Setup {
+      $0.method == "MOVE" && $0.headers["Destination"]?.hasSuffix(".tmp") == true ? .init(403) : nil
+    }
+    defer { setup.peer.stop() }
+    _ = try await setup.uploader(setup.holding(.timeout)).upload(setup.source, as: "a", overwrite: true)
+    let error = await #expect(throws: UploadError.self) {
+      _ = try await setup.uploader().upload(setup.newer, as: "a", overwrite: true)
+    }
+    #expect(error?.message.contains("may still arrive") == true, "\(error as Any)")
+    #expect(setup.peer.contents(of: "a") == setup.source.bytes(count: 100))
+    // The temporary file of the older version stays alone.
+    #expect(setup.peer.unfinished() == 100, "\(setup.peer.requests)")
     await setup.journal.close()
   }
 

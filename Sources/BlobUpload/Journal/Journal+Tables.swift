@@ -80,6 +80,11 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.uploads.hasOther(than: entry, at: target) }
   }
 
+  /// The sessions of all other entries for a place, of any source and destination.
+  func sessions(at target: String, except entry: Int64) throws(JournalError) -> [UploadSession] {
+    try read { store throws(SQLiteError) in try store.uploads.sessions(at: target, except: entry) }
+  }
+
   /// The uploads to a destination, in any state, for which `isMeant` returns true. Reads every entry of the destination.
   package func uploads(
     to destination: Int64, where isMeant: @Sendable (JournalUpload) -> Bool

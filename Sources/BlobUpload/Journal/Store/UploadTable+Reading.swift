@@ -218,6 +218,24 @@ extension UploadTable {
     return try select.first { $0.int(0) } != nil
   }
 
+  func sessions(at target: String, except entry: Int64) throws(SQLiteError) -> [UploadSession] {
+    // In the order of bytes, `$` follows `#`.
+    let select = try database.statement(
+      """
+      SELECT session FROM upload WHERE (target = ?1 OR target >= ?1 || '#' AND target < ?1 || '$') AND id <> ?2
+      AND session IS NOT NULL
+      """)
+    defer { select.reset() }
+    try select.bind(1, target)
+    try select.bind(2, entry)
+    var sessions: [UploadSession] = []
+    while try select.step() {
+      let session: UploadSession? = select.text(0).flatMap { JSONColumn.decode($0) }
+      if let session { sessions.append(session) }
+    }
+    return sessions
+  }
+
   func uploads(to destination: Int64, where isMeant: (JournalUpload) -> Bool) throws(SQLiteError) -> [JournalUpload] {
     let select = try database.statement("SELECT target, source, path FROM upload WHERE destination = ?1")
     defer { select.reset() }

@@ -34,7 +34,7 @@ extension DavPlace {
       }
     }
     conditions.note(wasFile: true)
-    try await replace(with: temporary, with)
+    try await replace(url, with: temporary, with)
   }
 
   /// The URLs that a server may take `Destination` for, if it decodes the path again, or cuts it where a query, a fragment or

@@ -144,9 +144,8 @@ struct DavPlace: Sendable {
     _ body: BlobSlice, asksBeforeMove: Bool, _ folders: DavFolders, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     if !folders.canMove { return try await putStraight(body, folders, with) }
-    let temporary = try await begin(with)
-    let tag = try await putAside(body, as: temporary, folders, with)
-    try await check(temporary, tag, body, with)
+    try await replaceOlderVersions(by: body, folders, with)
+    let temporary = try await putAside(body, folders, with)
     if asksBeforeMove, let found = try await find(body, with) { return found }
     do {
       try await giveName(to: temporary, folders, with)
@@ -180,6 +179,16 @@ struct DavPlace: Sendable {
     with.opened(session)
     try await with.events.makeDurable()
     return temporary(new)
+  }
+
+  /// Sends the file to a new temporary name, and checks it there.
+  mutating func putAside(
+    _ body: BlobSlice, _ folders: DavFolders, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPURL {
+    let temporary = try await begin(with)
+    let tag = try await putAside(body, as: temporary, folders, with)
+    try await check(temporary, tag, body, with)
+    return temporary
   }
 
   /// Sends the file to its temporary name, and returns the ETag from the response, if any.
@@ -250,7 +259,7 @@ struct DavPlace: Sendable {
   }
 
   /// Called when no file with this temporary name exists at the server.
-  private mutating func forget(_ temporary: HTTPURL) {
+  mutating func forget(_ temporary: HTTPURL) {
     for name in leftovers where self.temporary(name) == temporary { unanswered.remove(name) }
     leftovers = leftovers.filter { self.temporary($0) != temporary }
   }
