@@ -32,10 +32,10 @@ extension EndToEnd {
     }
 
     /// A server that redirects the PUT of one name to the URL of another one.
-    private func peerThatRedirectsOne(_ stored: Stored) -> HTTPPeer {
+    private func peerThatRedirectsOne(_ stored: Stored, to place: String = "/in/b.JPG") -> HTTPPeer {
       HTTPPeer { request in
         switch (request.method, request.path) {
-        case ("PUT", "/in/a.JPG"): .init(307, ["Location": "/in/b.JPG"])
+        case ("PUT", "/in/a.JPG"): .init(307, ["Location": place])
         case ("PUT", _): stored.put(request)
         default: stored.get(request)
         }
@@ -65,6 +65,17 @@ extension EndToEnd {
         #expect(push.end == .exited(1), "\(push.output)\(push.errors)")
         #expect(stored.count <= 1 && push.errors.contains("would replace"), "\(push.errors)")
       }
+    }
+
+    /// Many servers take two slashes in a path for one.
+    @Test(arguments: ["/in//b.JPG", "/in///b.JPG", "/in/%62.JPG"])
+    func redirectToAnotherSpellingOfAFileOfThePushLosesNone(_ place: String) async throws {
+      let stored = Stored()
+      let peer = peerThatRedirectsOne(stored, to: place)
+      defer { peer.stop() }
+      let push = try await push(to: peer, ["--jobs", "1"])
+      #expect(push.end == .exited(1), "\(push.output)\(push.errors)")
+      #expect(stored.count <= 1 && push.errors.contains("would replace"), "\(push.errors)")
     }
 
     @Test func redirectedFileGetsAnotherName() async throws {

@@ -67,6 +67,33 @@ import Testing
     #expect(exists(path))
   }
 
+  /// Without an atomic rename, the file is linked to its new name, and the process was killed before it removed the old one.
+  @Test(arguments: [false, true]) func fileWithBothNamesGetsOne(_ isDeleted: Bool) throws {
+    let path = scratch.file("a.jpg", [1, 2, 3])
+    let away = path.folder.appending(SetAsideName.of("a.jpg"))
+    let status = path.withCString { path in away.withCString { link(path, $0) } }
+    #expect(status == 0)
+    if isDeleted {
+      let file = try setAside("a.jpg")
+      #expect(!exists(path) && exists(away))
+      try file.checkUnchanged()
+      try file.remove()
+      #expect(!exists(path) && !exists(away))
+    } else {
+      let found = SetAsideName.Found(away.name, in: path.folder, .giveBack)
+      #expect(found?.original == "a.jpg")
+      #expect(scratch.content(of: "a.jpg") == [1, 2, 3] && !exists(away))
+    }
+  }
+
+  @Test func nameThatIsTooLongIsExplained() throws {
+    let name = BytePath(String(repeating: "x", count: 240))
+    let path = scratch.file(name, [1])
+    let error = #expect(throws: SetAsideFile.Failure.self) { try setAside(name) }
+    #expect(error?.reason.contains("shorten it to 235 bytes") == true, "\(error as Any)")
+    #expect(exists(path))
+  }
+
   @Test func nameTellsTheOriginalOne() {
     for name in ["IMG_1.JPG", "a", "a.fullbore-7", "\u{E9}.mov"] as [BytePath] {
       #expect(SetAsideName.original(of: SetAsideName.of(name)) == name)

@@ -34,7 +34,19 @@ final class RedirectedPuts: Sendable {
     return origins.withLock { $0[own] }.map { $0 != own } ?? false
   }
 
-  private static func hash(_ url: HTTPURL) -> Int { url.normalized.text.hashValue }
+  private static func hash(_ url: HTTPURL) -> Int { url.normalized.withSingleSlashes.text.hashValue }
+}
+
+extension HTTPURL {
+  /// This URL without its query and with one slash in place of several in a row, which many servers take for the same.
+  fileprivate var withSingleSlashes: HTTPURL {
+    let slash = UInt8(ascii: "/")
+    var bytes: [UInt8] = []
+    for byte in path.utf8 where byte != slash || bytes.last != slash { bytes.append(byte) }
+    if bytes.count == path.utf8.count { return self }
+    let place = description.utf8.dropLast(path.utf8.count)
+    return HTTPURL(String(Substring(place)) + String(decoding: bytes, as: UTF8.self)) ?? self
+  }
 }
 
 extension UploadContext {
@@ -55,7 +67,11 @@ extension UploadContext {
     let redirects = server.knowledge.putAnswers.redirects
     var isTaken = !redirects.follow(from: first, to: next)
     if !isTaken, let journal = server.journal, let entry {
-      do { isTaken = try await journal.hasOther(than: entry, at: next.normalized.description) } catch {
+      do {
+        for place in Set([next.normalized, next.normalized.withSingleSlashes].map(\.description)) where !isTaken {
+          isTaken = try await journal.hasOther(than: entry, at: place)
+        }
+      } catch {
         throw UploadError(journal: error)
       }
       if isTaken { redirects.forget(next) }

@@ -84,8 +84,12 @@ struct SetAsideFile: Sendable {
   }
 
   private static func rename(_ old: BytePath, to new: BytePath, _ folder: OpenedFolder) throws(Failure) {
-    let status = old.name.withCString { old in
-      new.name.withCString { renameNew(folder.descriptor, old, folder.descriptor, $0) }
+    let status = SetAsideName.rename(old.name, to: new.name, in: folder.descriptor)
+    if status != 0, errno == ENAMETOOLONG {
+      let most = SetAsideName.longest
+      throw Failure(
+        reason: "\(old.name) must be renamed before it is deleted, and its name is too long for that: shorten it to "
+          + "\(most) bytes")
     }
     if status != 0 { throw failure(of: "rename \(old.name) to \(new.name)") }
   }

@@ -223,7 +223,7 @@ private struct TreeWalk {
 
   private mutating func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
     if let found = SetAsideName.Found(name, in: folder.path, options.setAside) {
-      folder.next = found.original
+      folder.next = found.hadBothNames ? nil : found.original
       return found.event
     }
     let relative = folder.relative.appending(name)

@@ -17,6 +17,9 @@ enum SetAsideName {
     case fail
   }
 
+  /// The length in bytes up to which each name can get such a name, where names may have 255 bytes.
+  static let longest = 255 - mark.count - String(UInt32.max).utf8.count
+
   static func of(_ name: BytePath) -> BytePath { BytePath(name.bytes + mark + number(of: name.bytes[...])) }
 
   /// The name that the file had before; nil: this is no such name.
@@ -27,6 +30,31 @@ enum SetAsideName {
     // Nearly all names end here.
     guard 1...10 ~= digits, end > 0, bytes[end...].starts(with: mark) else { return nil }
     return number(of: bytes[..<end]).elementsEqual(bytes.suffix(digits)) ? BytePath(bytes[..<end]) : nil
+  }
+
+  /// Renames a file in an open folder. Fails with EEXIST if the new name is that of another file.
+  ///
+  /// Where a file system has no such rename (NFS), the file is linked to its new name, and then the old name is removed. A
+  /// process that was killed in between leaves both names, and only the second step remains.
+  static func rename(_ name: BytePath, to new: BytePath, in folder: Int32) -> Int32 {
+    name.withCString { name in
+      new.withCString { new in
+        if renameNew(folder, name, folder, new) == 0 { return 0 }
+        if errno != EEXIST { return -1 }
+        if areLinks(name, new, in: folder) { return unlinkat(folder, name, 0) }
+        errno = EEXIST
+        return -1
+      }
+    }
+  }
+
+  private static func areLinks(
+    _ name: UnsafePointer<CChar>, _ other: UnsafePointer<CChar>, in folder: Int32
+  ) -> Bool {
+    var (first, second) = (stat(), stat())
+    return fstatat(folder, name, &first, AT_SYMLINK_NOFOLLOW) == 0
+      && fstatat(folder, other, &second, AT_SYMLINK_NOFOLLOW) == 0 && first.st_mode & S_IFMT == S_IFREG
+      && first.st_nlink > 1 && first.st_ino == second.st_ino && first.st_dev == second.st_dev
   }
 
   private static func number(of name: ArraySlice<UInt8>) -> String.UTF8View {
@@ -40,6 +68,8 @@ enum SetAsideName {
     let event: TreeEvent?
     /// The name that the file has again; nil: it keeps this one.
     let original: BytePath?
+    /// The file already had that name too, so that the walk of its folder finds it without more.
+    private(set) var hadBothNames = false
 
     /// nil: `name` is none of these names. `folder`: an absolute path. Blocks.
     init?(_ name: BytePath, in folder: BytePath, _ rule: Rule) {
@@ -52,9 +82,12 @@ enum SetAsideName {
         let reason = "an interrupted push --delete-after-verify has renamed it to \(name); push gives the name back"
         (event, self.original) = (.failed(path, message: reason), nil)
       case .giveBack:
+        var status = stat()
+        let isTaken = folder.appending(original).status(&status) == 0
         if Self.rename(name, to: original, in: folder) {
           event = .noticed("\(folder.appending(original)): has its name back, since \(reason)")
           self.original = original
+          hadBothNames = isTaken
         } else {
           let why = errno == EEXIST ? "there is another file of that name" : String(cString: strerror(errno))
           event = .noticed(
@@ -84,7 +117,7 @@ enum SetAsideName {
     private static func rename(_ name: BytePath, to new: BytePath, in folder: BytePath) -> Bool {
       let descriptor = folder.open(O_RDONLY | O_DIRECTORY)
       if descriptor < 0 { return false }
-      let status = name.withCString { name in new.withCString { renameNew(descriptor, name, descriptor, $0) } }
+      let status = SetAsideName.rename(name, to: new, in: descriptor)
       let number = errno
       close(descriptor)
       errno = number
