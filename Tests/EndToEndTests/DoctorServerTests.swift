@@ -149,17 +149,6 @@ extension EndToEnd {
       #expect(unknown.end == .exited(3) && unknown.text.contains("no address is known"), "\(unknown.text)")
     }
 
-    /// This server replaces a file only for a request that says so. Without `--allow-delete`, it keeps the test file.
-    @Test(arguments: ["put+", "dav+"], [true, false])
-    func plainUploadsToItsOwnServerHaveNoFinding(_ uploadProtocol: String, _ deletes: Bool) async throws {
-      let server = try await ServeProcess.start(in: scratch, options: deletes ? ["--allow-delete"] : [])
-      let run = try await DoctorRun("\(uploadProtocol)\(server.url)", in: scratch)
-      #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
-      #expect(run.text.contains("a body may pause"), "\(run.text)")
-      #expect(run.text.contains("a body of 16.0 MiB arrives whole"), "\(run.text)")
-      #expect(server.folder.files().count == (deletes ? 0 : 1), "\(run.text)")
-    }
-
     /// A server's own limit, which it announces, is no fault.
     @Test(arguments: ["1M", "5M", "20M"]) func smallServersHaveNoFinding(_ size: String) async throws {
       let server = try await ServeProcess.start(in: scratch, "--max-size", size)

@@ -72,5 +72,17 @@ extension EndToEnd {
         "\(example.uploadProtocol)\(mended.url)\(example.path)", options, in: scratch)
       #expect(again.kinds.isEmpty && again.end == .exited(0), "\(example), mended by \(lines): \(again.text)")
     }
+
+    /// This server replaces a file only for a request that says so. Without `--allow-delete`, it keeps the test file.
+    @Test(arguments: ["put+", "dav+"], [true, false])
+    func plainUploadsToItsOwnServerHaveNoFinding(_ uploadProtocol: String, _ deletes: Bool) async throws {
+      let scratch = try Scratch()
+      let server = try await ServeProcess.start(in: scratch, options: deletes ? ["--allow-delete"] : [])
+      let run = try await DoctorRun("\(uploadProtocol)\(server.url)", in: scratch)
+      #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")
+      #expect(run.text.contains("a body may pause"), "\(run.text)")
+      #expect(run.text.contains("a body of 16.0 MiB arrives whole"), "\(run.text)")
+      #expect(server.folder.files().count == (deletes ? 0 : 1), "\(run.text)")
+    }
   }
 }
