@@ -9,7 +9,8 @@ struct SetAsideFile: Sendable {
   let away: BytePath
   private let folder: OpenedFolder
   let stamp: FileStamp
-  /// Under its other name. A program can write to the file and set its modification time back, but not its change time.
+  /// The stamp under its other name. A program can write to the file and set its modification time back, but not its change
+  /// time.
   private let renamed: FileStamp
 
   /// Keeps a folder open.
@@ -44,7 +45,7 @@ struct SetAsideFile: Sendable {
 
   private func checkStamp() throws(Failure) {
     var before = stamp
-    // That of the renaming.
+    // The change time is that of the renaming.
     before.changed = renamed.changed
     if try Self.stamp(away, folder) != before { throw Failure(reason: "\(path.name) has changed since it was proved") }
   }
