@@ -172,7 +172,7 @@ extension EndToEnd.SealTests {
     #expect(refused.end == .exited(1) && refused.errors.contains("'fullbore check --download"), "\(refused.errors)")
     let check = try await run(["check", "--download"])
     #expect(check.end == .exited(0), "\(check.output)\(check.errors)")
-    // What has changed there since counts as another file.
+    // A file at the destination that has changed since the check counts as another one.
     let small = try #require(sent.first { 1000..<1 << 20 ~= $0.value }).key
     try await Command("touch", ["\(server.folder.path)/\(small)"], in: scratch).wait()
     let changed = try await run(["push"])
