@@ -10,6 +10,8 @@ from servers import Server, python_tool
 class Moto(Server):
     """S3 with versioning and object lock: a name keeps every version, and the default retention requires checksums."""
 
+    title = "moto"
+    how = "S3, with versioning and object lock"
     prefix = ""
     url = "s3://media/"
     forgets = True
@@ -64,6 +66,8 @@ class Moto(Server):
 class GCSEmulator(Server):
     """Google Cloud Storage, emulated by gcp-storage-emulator."""
 
+    title = "gcp-storage-emulator"
+    how = "Google Cloud Storage's JSON API"
     prefix = "gcs+"
     path = "/media/"
     forgets = ignores_conditions = keeps_unfinished = True

@@ -5,20 +5,26 @@ import subprocess
 
 import configurations
 import material
+import records
 from checks import Failed, require
 from servers import Missing, Server, free_port, program
-from unpackaged import SHARED
+from unpackaged import SHARED, shared_version
 
 
 class Receiver(Server):
     """`fullbore serve` itself."""
 
+    title = "our server"
+    how = "tus"
     prefix = "tus+"
     binary = None
     options = ()
 
     def command(self):
         return [self.binary, "serve", self.received, "--listen", f"127.0.0.1:{self.inner_port}", *self.options]
+
+    def version(self):
+        return records.printed_version([self.binary, "--version"])
 
     inner_port = property(lambda self: self.port)
 
@@ -66,15 +72,38 @@ class Proxied(Receiver):
 
 
 class Haproxy(Proxied):
+    title = "haproxy"
+    how = "tus, as a proxy before our server"
+
+    def version(self):
+        return records.program_version("haproxy")
+
     def proxy(self):
         path = self.config(configurations.haproxy(self.port, self.inner))
         return [program("haproxy", "apt-get install haproxy"), "-f", path, "-db"]
 
 
 class Caddy(Proxied):
+    title = "Caddy"
+    how = "tus, as a proxy before our server"
+
+    def version(self):
+        return records.program_version("Caddy")
+
     def proxy(self):
         path = self.config(configurations.caddy(self.port, self.inner))
         return [program("caddy", "apt-get install caddy"), "run", "--adapter", "caddyfile", "--config", path]
+
+
+class TusJS:
+    """A client, which has one check."""
+
+    title = "tus-js-client"
+    how = "a client in Node, which sends to our server"
+
+    @staticmethod
+    def version():
+        return shared_version("tus-js-client")
 
 
 SCRIPT = """

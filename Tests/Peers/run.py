@@ -11,6 +11,7 @@ import traceback
 import buckets
 import checks
 import receivers
+import records
 import servers
 import unpackaged
 from fullbore import Fullbore
@@ -24,9 +25,12 @@ SERVERS = [
 class Tally:
     def __init__(self):
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
+        # Outcome and reason of each check of the server that was run last, by name.
+        self.outcomes = {}
 
     def tell(self, where, what, outcome, text="", seconds=0.0):
         self.counts[outcome] += 1
+        self.outcomes[what] = (outcome, text)
         time_taken = f" ({seconds:.1f} s)" if outcome != "skipped" else ""
         print(f"{where}: {what}: {outcome}{time_taken}{': ' + text if text else ''}", flush=True)
 
@@ -48,8 +52,22 @@ class Tally:
         return ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items())
 
 
+def keep(kind, outcomes, version, options, tally):
+    """Records the results of all checks of a program, or compares them with the recorded ones."""
+    if options.only or any(outcome == "failed" for outcome, _ in outcomes.values()):
+        return
+    name = kind.__name__.lower()
+    if options.record:
+        records.record_server(kind, outcomes, version)
+    elif different := records.differing(name, outcomes):
+        tally.tell(
+            name, "record", "failed",
+            f"{', '.join(different)}: Tests/Peers/recorded.json says otherwise; scripts/peers --record {name} takes this over")
+
+
 def run_server(kind, options, scratch, tally):
     server = None
+    tally.outcomes = {}
     try:
         server = kind(scratch)
         server.start()
@@ -66,11 +84,15 @@ def run_server(kind, options, scratch, tally):
         bench = checks.Bench(server, fullbore, scratch, count, options.large << 20)
         for name, check in options.checks:
             tally.run(server.name, name, lambda: check(bench))
+        keep(kind, tally.outcomes, server.version(), options, tally)
         if kind is receivers.Receiver:
             folder = os.path.join(server.scratch, "tus-js")
             os.makedirs(folder)
             server.wipe()
+            tally.outcomes = {}
             tally.run("tus-js-client", "sends, is killed, goes on", lambda: receivers.tus_js_client(server, folder))
+            if any(outcome == "passed" for outcome, _ in tally.outcomes.values()):
+                keep(receivers.TusJS, tally.outcomes, receivers.TusJS.version(), options, tally)
     finally:
         server.kill()
 
@@ -80,6 +102,7 @@ def main():
     parser.add_argument("names", nargs="*", help="of servers; all of them when none is given")
     parser.add_argument("--quick", action="store_true", help="smaller, for every day")
     parser.add_argument("--only", help="the checks whose names contain this")
+    parser.add_argument("--record", action="store_true", help="keep the results for docs/interoperability.md")
     parser.add_argument("--keep", action="store_true", help="leave the scratch folder")
     options = parser.parse_args()
     options.fullbore = os.path.abspath(os.environ["FULLBORE"])

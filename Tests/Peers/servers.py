@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import configurations
+import records
 from material import tree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -38,6 +39,9 @@ def python_tool(name):
 class Server:
     """A server with its own folder. `prefix` chooses the protocol, `path` is the destination of files."""
 
+    # The name of the program and the protocols in docs/interoperability.md.
+    title = ""
+    how = "WebDAV"
     prefix = "dav+"
     path = "/"
     arguments = []
@@ -71,6 +75,10 @@ class Server:
 
     def command(self):
         raise NotImplementedError
+
+    def version(self):
+        """The version of the program that runs."""
+        return records.program_version(self.title)
 
     def start(self):
         with open(os.path.join(self.scratch, "log"), "ab") as log:
@@ -133,6 +141,8 @@ class Server:
 
 
 class Wsgidav(Server):
+    title = "wsgidav"
+
     def command(self):
         return [
             python_tool("wsgidav"), "--host", "127.0.0.1", "--port", str(self.port), "--root", self.received,
@@ -141,6 +151,7 @@ class Wsgidav(Server):
 
 
 class Rclone(Server):
+    title = "rclone serve webdav"
     arguments = ["--header", "Authorization: Basic " + base64.b64encode(b"anna:right").decode()]
     wrong_password = ["--header", "Authorization: Basic " + base64.b64encode(b"anna:wrong").decode()]
 
@@ -154,6 +165,7 @@ class Rclone(Server):
 
 
 class Nginx(Server):
+    title = "nginx"
     methods = "PUT DELETE MKCOL COPY MOVE"
 
     def command(self):
@@ -164,12 +176,15 @@ class Nginx(Server):
 class NginxPut(Nginx):
     """Supports only PUT and DELETE, and replaces existing files."""
 
+    how = "PUT"
     prefix = "put+"
     methods = "PUT DELETE"
     tells_versions = False
 
 
 class Apache(Server):
+    title = "Apache"
+
     def command(self):
         for path in (os.path.dirname(self.scratch), self.scratch, self.received):
             os.chmod(path, 0o777)  # the server's workers do not run as root

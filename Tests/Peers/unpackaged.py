@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -15,7 +16,15 @@ from servers import ROOT, Missing, Server, program
 SHARED = os.environ.get("FULLBORE_SHARED_PEERS", os.path.join(os.path.dirname(ROOT), "shared", "peers"))
 
 
+def shared_version(name):
+    """The version that the page of the shared folder names: these builds do not tell it."""
+    with open(os.path.join(SHARED, "README.md")) as file:
+        return re.search(rf"\b{re.escape(name)} (\d[\d.]*)", file.read())[1]
+
+
 class Nextcloud(Server):
+    title = "Nextcloud"
+    how = "WebDAV, large files in chunks"
     path = "/remote.php/dav/files/anna/"
     login = base64.b64encode(b"anna:Kept-4711-pass").decode()
     arguments = ["--header", f"Authorization: Basic {login}"]
@@ -45,6 +54,11 @@ class Nextcloud(Server):
             os.killpg(self.pid, signal.SIGKILL)
             self.pid = None
 
+    def version(self):
+        said = subprocess.run(
+            ["curl", "-sf", f"http://127.0.0.1:{self.port}/status.php"], check=True, capture_output=True)
+        return json.loads(said.stdout)["versionstring"]
+
     def mistyped(self):
         origin = f"http://127.0.0.1:{self.port}"
         return super().mistyped() + [
@@ -71,6 +85,8 @@ class Nextcloud(Server):
 
 
 class Tusd(Server):
+    title = "tusd"
+    how = "tus"
     prefix = "tus+"
     path = "/files/"
     has_names = False
@@ -85,6 +101,9 @@ class Tusd(Server):
                 subprocess.run(["xz", "-dc", archive], stdout=file, check=True)
             os.chmod(binary, 0o755)
         return [binary, "-host", "127.0.0.1", "-port", str(self.port), "-upload-dir", self.received]
+
+    def version(self):
+        return shared_version("tusd")
 
     def mistyped(self):
         origin = f"http://127.0.0.1:{self.port}"
