@@ -55,15 +55,13 @@ final class FaultBench: Sendable {
   }
 
   /// A cell of the table: the exit status, the first message, and what remains in the journal and at the server.
-  func cell(of push: Command) async throws -> String {
+  func cell(of push: Command) async throws -> FaultCell {
     guard case .exited(let status) = push.end else { throw Command.Failure("\(push.name): \(push.end as Any)") }
-    var lines = ["exit \(status)"]
     // On a busy machine a push may first report that it waits for the server.
     let message = push.errors.split(separator: "\n").first { !$0.hasSuffix("trying again") }
-    if let message { lines.append("“\(readable(message))”") }
-    lines.append("here: \(try await leftHere())")
-    if let there = try leftThere() { lines.append("there: \(there)") }
-    return lines.joined(separator: "<br>")
+    return FaultCell(
+      status: status, message: message.map { FaultMessage(readable($0)) }, here: try await leftHere(),
+      there: try leftThere())
   }
 
   /// Replaces the parts that differ between runs: ports, ids, temporary folders, byte counts that depend on kernel
@@ -72,6 +70,7 @@ final class FaultBench: Sendable {
     var text = String(message).replacingOccurrences(of: scratch.path, with: "/home/me")
     for (pattern, replacement) in [
       (#"127\.0\.0\.1:[0-9]+"#, "nas:8080"), (#"[0-9]{4,} (bytes|received)"#, "N $1"),
+      (#"sent of [0-9]+"#, "sent of N"),
       (#"after [0-9]+ bytes"#, "after N bytes"),
       (#"byte [0-9]{3,}"#, "byte N"), (#"[A-Za-z0-9_-]{20,}"#, "ID"),
     ] {

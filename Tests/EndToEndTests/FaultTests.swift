@@ -23,31 +23,35 @@ extension EndToEnd {
     }
 
     private static func write() async throws -> String {
-      var rows = [[String?]](
+      var rows = [[FaultCell?]](
         repeating: Array(repeating: nil, count: FaultColumn.allCases.count), count: Fault.all.count)
-      try await withThrowingTaskGroup(of: (Int, Int, String).self) { group in
+      try await withThrowingTaskGroup(of: (Int, Int, FaultCell?).self) { group in
         var left = Fault.all.indices.flatMap { row in FaultColumn.allCases.indices.map { (row, $0) } }[...]
         func start() {
           guard let (row, column) = left.popFirst() else { return }
           group.addTask { (row, column, try await cell(Fault.all[row], FaultColumn.allCases[column])) }
         }
         for _ in 0..<atOnce { start() }
-        while let (row, column, text) = try await group.next() {
-          rows[row][column] = text
+        while let (row, column, cell) = try await group.next() {
+          rows[row][column] = cell
           start()
         }
       }
+      var messages = FaultMessages()
       let lines = zip(Fault.all, rows).map { fault, cells in
-        "| \(fault.name) | \(cells.map { $0 ?? "" }.joined(separator: " | ")) |\n"
+        let texts = cells.map { $0?.text { messages.number(of: $0) } ?? "–" }
+        return "| \(fault.name) | \(texts.joined(separator: " | ")) |\n"
       }
       let columns = FaultColumn.allCases.map(\.rawValue)
       return introduction + "| fault | \(columns.joined(separator: " | ")) |\n"
-        + "|---|\(columns.map { _ in "---|" }.joined())\n" + lines.joined()
+        + "|---|\(columns.map { _ in "---|" }.joined())\n" + lines.joined() + "\n## Messages\n\n"
+        + messages.texts.enumerated().map { "\($0 + 1). “\($1)”\n" }.joined()
     }
 
-    private static func cell(_ fault: Fault, _ column: FaultColumn) async throws -> String {
+    /// nil: the fault does not exist in this protocol.
+    private static func cell(_ fault: Fault, _ column: FaultColumn) async throws -> FaultCell? {
       let bench = try FaultBench()
-      guard let push = try await fault.play(column, bench) else { return "–" }
+      guard let push = try await fault.play(column, bench) else { return nil }
       return try await bench.cell(of: push)
     }
 
@@ -62,6 +66,11 @@ extension EndToEnd {
       Exit status: 0 everything is there, 1 this file failed and others go on, 3 the destination cannot be reached or
       refuses us. "Here" is what the journal knows for the next run; "there" what is in the server's folder, where it is
       `fullbore serve`. A name never stands for a part of a file.
+
+      A number in bold is that of a message in the list below the table, which has each message once. Before the message
+      stand "fullbore: ", the name of the file if one was begun, and the request, which the table has: the message of
+      `PUT /video.mov` begins with "fullbore: video.mov: PUT http://nas:8080/video.mov: ". "Tried again": the message
+      also says "(gave up after 2 failures in a row)".
 
 
       """
