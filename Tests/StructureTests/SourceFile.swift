@@ -1,6 +1,6 @@
 import Foundation
 
-/// A file under Sources/.
+/// A file of source code.
 struct SourceFile {
   let target: String
   /// From the root of the repository.
@@ -9,14 +9,15 @@ struct SourceFile {
 
   var isSwift: Bool { path.hasSuffix(".swift") }
 
-  static func all() throws -> [SourceFile] {
-    let sources = root.appending(path: "Sources")
+  /// `folder`: from the root of the repository.
+  static func all(below folder: String = "Sources") throws -> [SourceFile] {
+    let sources = root.appending(path: folder)
     guard let listing = FileManager.default.enumerator(atPath: sources.path) else { throw CocoaError(.fileNoSuchFile) }
     return try listing.compactMap { $0 as? String }.sorted().filter { $0.hasSuffix(".swift") || $0.hasSuffix(".h") }
       .map { path in
         let text = try String(contentsOf: sources.appending(path: path), encoding: .utf8)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        return SourceFile(target: String(path.prefix { $0 != "/" }), path: "Sources/" + path, lines: lines)
+        return SourceFile(target: String(path.prefix { $0 != "/" }), path: "\(folder)/\(path)", lines: lines)
       }
   }
 

@@ -77,6 +77,13 @@ struct StructureTests {
     }
   }
 
+  /// An example with more lines is no longer read as a whole.
+  @Test func theExampleAppHasAtMost200Lines() throws {
+    let files = try SourceFile.all(below: "Examples/GalleryBackup/App")
+    let count = files.reduce(0) { $0 + $1.lines.count - ($1.lines.last == "" ? 1 : 0) }
+    #expect(!files.isEmpty && count <= 200, "Examples/GalleryBackup/App has \(count) lines")
+  }
+
   /// Values that only carry facts from one place to another: options, rows of the journal, traits of protocols, sums.
   static let records: Set = [
     "CheckTotals", "ConnectionOptions", "JournalDestination", "JournalEntry", "PushOptions", "ServerOptions",
