@@ -94,6 +94,7 @@ enum Fullbore {
         return withResult(.ok)
       }
       let command = try command.init(arguments)
+      if arguments.isOnlyRead { return .ok }
       let status = await command.run()
       return command.outputIsResult ? withResult(status) : status
     } catch {

@@ -5,17 +5,33 @@ import Testing
 
 extension EndToEnd {
   /// The commands in the documentation, taken from its text.
-  @Suite(.serialized) struct DocumentationTests {
-    let scratch = try! Scratch()
-
-    /// The program reads the options of each command and prints its help, because that was asked for as well.
-    @Test(arguments: DocumentedPage.all) func theProgramTakesEveryCommand(_ page: DocumentedPage) async throws {
-      for words in try page.commands() {
-        // Words in capitals stand for something else.
-        guard let command = words.first, command.first?.isUppercase == false, !command.hasPrefix("…") else { continue }
-        let help = try Command(Tool.fullbore, [command, "--help"] + words.dropFirst(), in: scratch)
-        #expect(try await help.wait() == .exited(0), "\(page.name): fullbore \(words)\n\(help.errors)")
+  @Suite(.serialized, .needs(.age)) struct DocumentationTests {
+    /// The program reads every command with all its values, exactly as before it runs. None is left out: what the running
+    /// text leaves out of a command is added, and other names stand for those of the page.
+    @Test(arguments: DocumentedPage.all) func theProgramReadsEveryCommand(_ page: DocumentedPage) async throws {
+      let texts = try page.commandTexts()
+      if texts.isEmpty { return }
+      let home = try await DocumentedHome()
+      for text in texts {
+        for words in DocumentedPage.commands(in: Substring(home.replaced(text, withAddresses: false))) {
+          let run = try home.read(Self.completed(words))
+          #expect(try await run.wait() == .exited(0), "\(page.name): \(text)\n\(run.errors)")
+        }
       }
+    }
+
+    /// Values that the command does not take are found, as they would be in a page.
+    @Test(arguments: [
+      "history --since yesterday", "serve photos --max-size 8X", "serve photos --listen :99999",
+      "check --layout '{yaer}' DCIM/ nas:", "push DCIM/ nas: --bwlimit fast", "doctor nas: --pause soon",
+      "abort twelve", "unseal nas: restored -i token", "status --only lost",
+    ]) func aWrongValueIsRefused(_ line: String) async throws {
+      let home = try await DocumentedHome()
+      let words = try #require(DocumentedPage.commands(in: "fullbore \(line)").first)
+      let run = try home.read(Self.completed(words))
+      #expect(try await run.wait() == .exited(2), "\(line): \(run.output)\(run.errors)")
+      // Nothing was done.
+      #expect(!FileManager.default.fileExists(atPath: home.scratch.path("journal.sqlite")))
     }
 
     /// Scripts and programs of this repository that a block names are there.
@@ -33,121 +49,85 @@ extension EndToEnd {
       }
     }
 
-    /// A dry run reads the values of all options too, and lists the files.
-    @Test(arguments: DocumentedPage.all) func aDryRunTakesEveryPush(_ page: DocumentedPage) async throws {
-      try makeHome(places: "[places.nas]\nurl = \"http://nas/\"\n[places.cloud]\nurl = \"http://cloud/\"\n")
-      let places = [("%h/", "~/"), ("~/", home + "/"), ("/media/card/", home + "/media/card/")]
-      for words in try page.commands() where ["push", "watch"].contains(words[0]) && words.count > 2 {
-        let words = words.map { word in places.reduce(word) { $0.replacingOccurrences(of: $1.0, with: $1.1) } }
-        // The test cannot run a command from which the page leaves out a word.
-        if words.contains(where: { $0.contains("…") || $0 == "URL" || $0 == "FOLDER" }) { continue }
-        let run = try shell("exec fullbore \"$@\"", [words[0], "--dry-run"] + words.dropFirst())
-        #expect(try await run.wait() == .exited(0), "\(page.name): fullbore \(words)\n\(run.errors)")
+    /// The commands that stand on lines of their own run in the order of the page, against servers of this test.
+    @Test(arguments: DocumentedPage.all) func everyLineOfAPageRuns(_ page: DocumentedPage) async throws {
+      let lines = try page.runnableLines()
+      // A test of its own runs the recipes, and also compares what has arrived.
+      if lines.isEmpty || page.name == "README.md" { return }
+      let home = try await DocumentedHome(
+        places: Set(["nas", "cloud"].filter { name in !lines.contains { $0.text.contains("places add \(name)") } }))
+      try await home.startServers(for: lines.map(\.text))
+      for line in lines {
+        let command = try await home.run(line.text)
+        let other = Self.otherEnds[line.text.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)]
+        if let end = command.end, !home.running.contains(where: { $0 === command }) {
+          let printed = "\(page.name): \(home.replaced(line.text))\n\(command.output)\(command.errors)"
+          #expect(end == .exited(other?.status ?? 0), "\(printed)")
+          if let other { #expect(printed.contains(other.says), "\(printed)") }
+        }
+        if let wanted = line.prints { try expect(wanted, from: command, home) }
       }
+      try await home.stop()
     }
 
-    /// The blocks of the README run in order; servers of this test stand for those that they name.
+    /// Commands that end with another status than 0 in the test, and what they print then.
+    static let otherEnds: [String: (status: Int32, says: String)] = [
+      "fullbore abort 12": (1, "12: no unfinished upload has this number"),
+      // An earlier command of that page has sent files there that are not sealed.
+      "fullbore unseal nas:2026/ ~/restored -i key.txt": (1, "IMG_0001.JPG: it is not sealed"),
+    ]
+
+    /// The blocks of the recipes run in order; servers of this test stand for those that they name.
     @Test func theRecipesOfTheReadmeRun() async throws {
-      try makeHome()
-      let port = try freePort()
-      var options = S3Peer.Options()
-      options.bucket = "my-bucket"
-      let bucket = S3Peer(options)
-      // User and password must come from ~/.netrc.
-      let cloud = NextcloudPeer { request in
-        request.headers["Authorization"] == "Basic " + Data("anna:app".utf8).base64EncodedString() ? nil : .init(401)
-      }
-      let replacements = [
-        ("/media/card/", home + "/media/card/"), ("/srv/photos", home + "/received"),
-        ("--listen :8080", "--listen 127.0.0.1:\(port)"), ("nas:8080", "127.0.0.1:\(port)"),
-        ("https://objects.example:9000", "http://127.0.0.1:\(bucket.port)"),
-        ("https://cloud.example/remote.php/dav/files/anna/", cloud.endpoint.description),
-        ("--share", "--share --listen 127.0.0.1:0"), ("fullbore serve", "exec fullbore serve"),
-      ]
-      let gallery = Folder(home + "/DCIM")
+      let home = try await DocumentedHome(places: ["cloud"])
+      let gallery = Folder(home.path + "/DCIM")
       let sent = Set(gallery.files().keys.map { "2026/" + $0 })
-      var servers: [Command] = []
       var last: Command?
       var count = 0
-      for block in try DocumentedPage(name: "README.md").blocks(below: "Five recipes") where block.language == "sh" {
-        for line in block.lines {
-          if line.hasPrefix("# ") {
-            // What the command before has printed, but for numbers.
-            let printed = try #require(last?.output.split(separator: "\n").last)
-            #expect(withoutNumbers(printed) == withoutNumbers(line.dropFirst(2)))
-            continue
-          }
-          count += 1
-          let text = replacements.reduce(String(line)) { $0.replacingOccurrences(of: $1.0, with: $1.1) }
-          let amazon = ["AWS_ENDPOINT_URL": "http://127.0.0.1:\(bucket.port)"]
-          let command = try shell(text, [], environment: S3Peer.environment.merging(amazon) { $1 })
-          last = command
-          if line.contains("fullbore serve") {
-            servers.append(command)
-            try await until("\(line) prints its URL") {
-              if let end = command.end { throw Command.Failure("\(line): \(end) \(command.output)\(command.errors)") }
-              return command.output.contains("http://127.0.0.1:") ? true : nil
-            }
-          } else {
-            #expect(try await command.wait() == .exited(0), "\(text)\n\(command.output)\(command.errors)")
-          }
+      for line in try DocumentedPage.recipes() {
+        if line.hasPrefix("# ") {
+          try expect(line, from: try #require(last), home)
+          continue
         }
+        count += 1
+        let command = try await home.run(line)
+        last = command
+        if home.running.contains(where: { $0 === command }) { continue }
+        #expect(command.end == .exited(0), "\(line)\n\(command.output)\(command.errors)")
       }
-      #expect(count >= 9 && servers.count == 2)
-      gallery.expectSame(as: Folder(home + "/received/2026"))
-      #expect(Set(bucket.objects.keys) == sent)
-      #expect(Set(cloud.names().map(\.description)).isSuperset(of: sent))
+      #expect(count >= 9 && home.running.count == 2)
+      gallery.expectSame(as: Folder(home.path + "/nas/2026"))
+      #expect(Set(home.bucket.objects.keys) == sent)
+      #expect(Set(home.cloud.names().map(\.description)).isSuperset(of: sent))
       for name in gallery.files().keys {
         let bytes = FileManager.default.contents(atPath: "\(gallery.path)/\(name)")
-        #expect(bucket.objects["2026/\(name)"].map { Data($0.bytes) } == bytes, "\(name)")
+        #expect(home.bucket.objects["2026/\(name)"].map { Data($0.bytes) } == bytes, "\(name)")
       }
-      for server in servers {
-        server.kill(SIGINT)
-        #expect(try await server.wait() == .exited(0), "\(server.output)\(server.errors)")
-      }
+      try await home.stop()
     }
 
-    /// The home of the user of the documentation.
-    private var home: String { scratch.path("home") }
-
-    /// `places`: the user's settings.
-    private func makeHome(places: String = "") throws {
-      for number in 1...7 { try scratch.file("home/DCIM/100CANON/IMG_000\(number).JPG", 20_000 + number) }
-      try scratch.folder("home/media/card")
-      try FileManager.default.copyItem(atPath: home + "/DCIM", toPath: home + "/media/card/DCIM")
-      for name in ["film.mov", "video.mov", "Pictures/a.jpg", "Pictures/tethered/b.jpg", "card/c.jpg", "photos/d.jpg"] {
-        try scratch.file("home/\(name)", 10_000)
-      }
-      for name in ["received", "programs", "card/DCIM"] { try scratch.folder("home/\(name)") }
-      try scratch.file("home/card/DCIM/e.jpg", 1000)
-      for (name, text) in [
-        ("token", "secret\n"), (".netrc", "machine 127.0.0.1 login anna password app\n"),
-        (".config/fullbore/config.toml", places),
-      ] {
-        let file = try scratch.file("home/\(name)", 0)
-        try text.write(toFile: file, atomically: false, encoding: .utf8)
-        chmod(file, 0o600)
-      }
-      try FileManager.default.createSymbolicLink(
-        atPath: home + "/programs/fullbore", withDestinationPath: Tool.fullbore)
+    /// Expects that the last line that a command has printed is that of the page, but for numbers. `line` begins with "# ".
+    private func expect(_ line: some StringProtocol, from command: Command, _ home: DocumentedHome) throws {
+      let printed = try #require(command.output.split(separator: "\n").last, "\(command.name)\n\(command.errors)")
+      #expect(withoutNumbers(String(printed)) == withoutNumbers(home.replaced(line.dropFirst(2))))
     }
 
-    /// Runs a line of a shell in the home, where `fullbore` is the program under test.
-    private func shell(
-      _ line: String, _ arguments: [String], environment: [String: String] = S3Peer.environment
-    ) throws -> Command {
-      let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-      let variables = [
-        "HOME": home, "PATH": "\(home)/programs:\(path)", "XDG_CONFIG_HOME": "\(home)/.config",
-        "XDG_STATE_HOME": "\(home)/.state",
+    /// A command with what a mention in running text leaves out: its operands, and the key of `unseal`.
+    private static func completed(_ words: [String]) -> [String] {
+      let sources = ["DCIM/", "http://127.0.0.1:1/"]
+      let operands = [
+        "push": sources, "check": sources, "watch": sources, "serve": ["photos"], "abort": ["--all"],
+        "doctor": ["nas:"],
       ]
-      return try Command(
-        "sh", ["-c", "cd \"$HOME\"; \(line)", "sh"] + arguments, in: scratch,
-        environment: environment.merging(variables) { $1 })
-    }
-
-    private func withoutNumbers(_ text: Substring) -> String {
-      String(text).replacing(/[0-9]+([.,][0-9]+)*/, with: "N").replacing(/\ \(N [KM]?i?B\/s\)/, with: "")
+      var words = words
+      if words.dropFirst().allSatisfy({ $0.hasPrefix("-") }) { words += operands[words[0]] ?? [] }
+      if words[0] == "unseal", !words.contains("-i") { words += ["-i", "key.txt"] }
+      return words
     }
   }
+}
+
+/// A text in which N stands for each number, without the speed.
+func withoutNumbers(_ text: String) -> String {
+  text.replacing(/[0-9]+([.,][0-9]+)*/, with: "N").replacing(#/ \(N ([KMG]i)?B/s\)/#, with: "")
 }

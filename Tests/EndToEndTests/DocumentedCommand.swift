@@ -6,10 +6,10 @@ struct DocumentedPage: CustomTestStringConvertible, Sendable {
   /// Relative to the checkout.
   let name: String
 
-  /// README.md, CONTRIBUTING.md and the pages in docs.
+  /// README.md, CONTRIBUTING.md, SECURITY.md and the pages below docs.
   static let all: [DocumentedPage] = {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: Tool.checkout.path + "/docs")) ?? []
-    return ["README.md", "CONTRIBUTING.md"].map { DocumentedPage(name: $0) }
+    let names = (try? FileManager.default.subpathsOfDirectory(atPath: Tool.checkout.path + "/docs")) ?? []
+    return ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map { DocumentedPage(name: $0) }
       + names.filter { $0.hasSuffix(".md") }.sorted().map { DocumentedPage(name: "docs/\($0)") }
   }()
 
@@ -37,18 +37,37 @@ struct DocumentedPage: CustomTestStringConvertible, Sendable {
     return blocks
   }
 
-  /// The words of each command of the program, behind `fullbore`: those in blocks, and those in the text between backticks.
-  func commands() throws -> [[String]] {
-    var commands: [[String]] = []
-    for block in try blocks() { for line in block.lines { commands += Self.commands(in: line) } }
+  /// Each text that has a command of the program: lines of blocks, indented lines, and the text between backticks.
+  func commandTexts() throws -> [Substring] {
+    var texts = try runnableLines().map { Substring($0.text) }
     var isOpen = false
     for line in try lines() {
       if line.hasPrefix("```") { isOpen.toggle() }
-      if isOpen { continue }
-      for match in line.matches(of: /`(fullbore [^`]+)`/) { commands += Self.commands(in: match.1) }
-      if line.hasPrefix("    ") { commands += Self.commands(in: line) }
+      if !isOpen { texts += line.matches(of: /`(fullbore [^`]+)`/).map(\.1) }
     }
-    return commands
+    return texts
+  }
+
+  /// The lines of blocks and the indented lines that have a command of the program, as a shell takes them. `prints`: the
+  /// line after it, if that is a comment, which says what the command prints.
+  func runnableLines() throws -> [(text: String, prints: String?)] {
+    var found: [(text: String, prints: String?)] = []
+    var isOpen = false
+    var isAfterCommand = false
+    for line in try lines() {
+      if line.hasPrefix("```") { isOpen.toggle() }
+      if isAfterCommand, isOpen, line.hasPrefix("# ") { found[found.count - 1].prints = String(line) }
+      isAfterCommand = (isOpen || line.hasPrefix("    ")) && !Self.commands(in: line).isEmpty
+      if isAfterCommand {
+        found.append((line.trimmingCharacters(in: .whitespaces).replacing(/^(\$ |ExecStart=)/, with: ""), nil))
+      }
+    }
+    return found
+  }
+
+  /// The lines of the recipes in the README, with the comments that say what a command prints.
+  static func recipes() throws -> [Substring] {
+    try DocumentedPage(name: "README.md").blocks(below: "Five recipes").filter { $0.language == "sh" }.flatMap(\.lines)
   }
 
   /// A command begins the line or follows a prompt, a pipe, `&&`, or the key of a unit of systemd.

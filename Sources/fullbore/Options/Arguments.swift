@@ -25,6 +25,8 @@ struct Arguments: Sendable {
   /// Arguments that are not options, in order.
   private(set) var operands: [BytePath] = []
   private(set) var wantsHelp: HelpLength?
+  /// Whether the command only reads its arguments, with all values, and does not run.
+  private(set) var isOnlyRead = false
   /// The place whose credentials these are; nil: they are given, or there are none.
   private(set) var placeOfCredentials: String?
   /// The place in S3 that is the destination; nil: there is none.
@@ -181,6 +183,8 @@ struct Arguments: Sendable {
     let name = String(decoding: body.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
     let inline = body.firstIndex(of: UInt8(ascii: "=")).map { BytePath(body[($0 + 1)...]) }
     if let length = HelpLength(rawValue: name) { return wantsHelp = length }
+    // The tests of the documentation use this option. No help and no completion has it, as it does nothing for a user.
+    if name == "read-arguments-only" { return isOnlyRead = true }
     guard let option = declaration.options.first(where: { $0.name == name }) else {
       let known = declaration.options.map(\.name) + HelpLength.allCases.map(\.rawValue)
       let hint = closest(to: name, among: known).map { " Did you mean '--\($0)'?" } ?? ""
