@@ -6,60 +6,6 @@ extension EndToEnd {
   @Suite(.serialized) struct TerminalTests {
     let scratch = try! Scratch()
 
-    /// A push in a terminal of its own.
-    final class Terminal {
-      private let scratch: Scratch
-      private let program: String
-      private let socket: String
-
-      init(_ arguments: [String], width: Int, environment: [String: String] = [:], in scratch: Scratch) async throws {
-        self.scratch = scratch
-        program = try #require(Peer.tmux.path, Peer.tmux.reason)
-        // The path of a socket has at most 107 bytes.
-        socket = "/tmp/fullbore-\(UInt32.random(in: 0...UInt32.max))"
-        let quoted = ([Tool.fullbore] + arguments).map { "'\($0)'" }.joined(separator: " ")
-        // The screen is full, as it usually is. Of one with empty rows, tmux moves the first ones into its history when
-        // lines are wrapped anew.
-        let shell = "seq 100 130; \(quoted); echo \"ended $?\"; sleep 600"
-        try await tmux(
-          ["-u", "-f", "/dev/null", "new-session", "-d", "-s", "a", "-x", "\(width)", "-y", "24", shell],
-          environment.merging(["LC_ALL": "C.UTF-8", "TERM": "xterm-256color"]) { given, _ in given })
-      }
-
-      @discardableResult
-      private func tmux(_ arguments: [String], _ environment: [String: String] = [:]) async throws -> String {
-        let command = try Command(program, ["-S", socket] + arguments, in: scratch, environment: environment)
-        let end = try await command.wait()
-        guard end == .exited(0) else { throw Command.Failure("tmux \(arguments): \(end) \(command.errors)") }
-        return command.output
-      }
-
-      func resize(_ width: Int) async throws {
-        try await tmux(["resize-window", "-t", "a", "-x", "\(width)", "-y", "24"])
-      }
-
-      /// The lines on the screen and above it that came after those that filled it.
-      func lines(withColors: Bool = false) async throws -> [String] {
-        let text = try await tmux(["capture-pane", "-p", "-S", "-", "-t", "a"] + (withColors ? ["-e"] : []))
-        return text.split(separator: "\n").map(String.init).filter { Int($0) == nil }
-      }
-
-      /// Returns the lines once `isReady` holds for them.
-      func lines(
-        _ what: String, _ isReady: ([String]) -> Bool
-      ) async throws -> [String] {
-        var last: [String] = []
-        for _ in 0..<600 {
-          last = try await lines()
-          if isReady(last) { return last }
-          try await Task.sleep(for: .milliseconds(100))
-        }
-        throw Command.Failure("\(what): \(last.joined(separator: "\n"))")
-      }
-
-      func end() async throws { try await tmux(["kill-server"]) }
-    }
-
     private func gallery() throws -> String {
       for name in ["film-one", "film-two"] { try scratch.file("gallery/\(name).mov", 12 << 20) }
       for number in 0..<5 { try scratch.file("gallery/\(number).jpg", 100_000) }
@@ -68,7 +14,7 @@ extension EndToEnd {
 
     @Test(.needs(.tmux), arguments: [false, true]) func barsFollowTheSizeOfTheTerminal(_ noColor: Bool) async throws {
       let server = try await ServeProcess.start(in: scratch)
-      let terminal = try await Terminal(
+      let terminal = try await EmulatedTerminal(
         ["push", try gallery(), server.url, "--bwlimit", "3M"], width: 80,
         environment: noColor ? ["NO_COLOR": "1"] : [:], in: scratch)
       func isBar(_ line: String) -> Bool { line.contains("film-") && line.contains("━") }
@@ -99,7 +45,7 @@ extension EndToEnd {
       let gallery = try gallery()
       #expect(try await fullbore("push", gallery, server.url, in: scratch).end == .exited(0))
       try scratch.file("gallery/missing.jpg", 10)
-      let terminal = try await Terminal(
+      let terminal = try await EmulatedTerminal(
         ["check", gallery, server.url, "--download", "--bwlimit", "4M"], width: 80, in: scratch)
       let lines = try await terminal.lines("the totals of the comparison") {
         $0.contains { $0.contains(" of 8 files, ") && $0.contains(" %, ") && $0.contains(" left") }
@@ -119,7 +65,7 @@ extension EndToEnd {
       try "#!/bin/sh\necho \"begin ${1##*/}\"\nsleep 0.3\necho \"end ${1##*/}\" >&2\n"
         .write(toFile: program, atomically: true, encoding: .utf8)
       try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
-      let terminal = try await Terminal(
+      let terminal = try await EmulatedTerminal(
         ["watch", "--on-done", program, scratch.path("gallery/"), server.url], width: 100, in: scratch)
       let lines = try await terminal.lines("the last program has ended") { lines in
         lines.count { $0.hasPrefix("end ") } == 5
@@ -133,7 +79,7 @@ extension EndToEnd {
 
     @Test(.needs(.tmux)) func anOutageCountsDownOnOneLine() async throws {
       let server = try await ServeProcess.start(in: scratch)
-      let terminal = try await Terminal(
+      let terminal = try await EmulatedTerminal(
         ["push", try gallery(), "tus+" + server.url, "--bwlimit", "4M"], width: 120, in: scratch)
       try await until("some has arrived") { server.folder.received() > 4 << 20 ? true : nil }
       server.command.kill(SIGKILL)
