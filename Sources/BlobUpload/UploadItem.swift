@@ -16,6 +16,8 @@ public struct UploadItem: Sendable {
   package var group: FileGroup?
   /// The source, if its ciphertext is sent; nil: its bytes are sent as they are.
   package var sealed: SealedUpload?
+  /// Another source of this run that has the same name and the same bytes: neither replaces the other. nil: none is known.
+  package var twin: BytePath?
 
   /// Creates an item, without opening its source.
   public init(source: any BlobSource, info: BlobInfo, identity: BytePath, target: UploadTarget) {
@@ -30,7 +32,7 @@ public struct UploadItem: Sendable {
     var intent = JournalIntent(
       source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.plainPath,
       length: info.length, validator: info.validator, contentType: target.contentType, partSize: partSize)
-    intent.numbered = numbered
+    (intent.numbered, intent.twin) = (numbered, twin)
     if target.unsealedPath != nil { intent.sealedName = SealedNameFacts(modified: info.modified) }
     return intent
   }

@@ -226,7 +226,7 @@ extension UploadItem {
 
   package func named(_ numbered: UploadQueue.NumberedName, _ destination: UploadDestination) -> UploadItem {
     var item = self
-    item.numbered = numbered
+    (item.numbered, item.twin) = (numbered, nil)
     item.target = destination.target(
       numbered.path, length: target.length, contentType: target.contentType, overwrite: target.overwrite)
     (item.target.modified, item.target.metadata) = (target.modified, target.metadata)

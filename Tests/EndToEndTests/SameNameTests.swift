@@ -82,6 +82,32 @@ extension EndToEnd {
       #expect(server.folder.files().count == 1)
     }
 
+    /// Equal files of one name, one of which another push has sent: nothing of them is sent again, until one of them changes.
+    @Test(arguments: ["", "resumable+", "put+"])
+    func twinsThatMayReplaceEachOtherAreSentOnce(_ uploadProtocol: String) async throws {
+      for card in ["one", "two", "three"] { try scratch.photo("\(card)/IMG_0001.JPG", seed: 7) }
+      let server = try await ServeProcess.start(in: scratch)
+      func push(_ cards: String...) async throws -> Command {
+        let sources = cards.map { scratch.path("\($0)/") }
+        let push = try Command(
+          Tool.fullbore, ["push", "--overwrite"] + sources + [uploadProtocol + server.url], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        return push
+      }
+      _ = try await push("one")
+      #expect(try await push("one", "two", "three").output.contains("1 done before"))
+      for cards in [["one", "two", "three"], ["three", "two", "one"]] {
+        let again = try await push(cards[0], cards[1], cards[2])
+        #expect(again.output.contains("0 files sent") && again.output.contains("3 done before"), "\(again.output)")
+      }
+      try scratch.photo("two/IMG_0001.JPG", seed: 8)
+      #expect(try await push("two").output.contains("1 file sent"))
+      #expect(Folder(scratch.path("two")).hasSameBytes("IMG_0001.JPG", as: server.folder))
+      let again = try await push("three")
+      #expect(again.output.contains("1 file sent"), "\(again.output)")
+      #expect(Folder(scratch.path("three")).hasSameBytes("IMG_0001.JPG", as: server.folder))
+    }
+
     /// A file that a later push has replaced is sent again, whatever the journal says of the earlier push.
     @Test(arguments: ["", "put+"]) func aFileThatWasReplacedIsSentAgain(_ uploadProtocol: String) async throws {
       try scratch.photo("one/IMG_0001.JPG", seed: 1)

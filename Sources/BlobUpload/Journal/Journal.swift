@@ -60,6 +60,12 @@ public actor Journal {
   ) throws(JournalError) -> [JournalClaim] {
     try write { store, me throws(SQLiteError) in
       let claims = try store.claims.claim(intents, destination: destination, again: again, sends: sends, as: me)
+      for (claim, intent) in zip(claims, intents) {
+        guard let twin = intent.twin, let id = claim.entryID,
+          let other = try store.uploads.entry(intent.key, twin)
+        else { continue }
+        try store.uploads.twins.keep(id, other.id)
+      }
       if sends {
         try store.replaced.forgetReplaced(by: zip(claims, intents), at: destination, replacesGrown: replacesGrown)
       }

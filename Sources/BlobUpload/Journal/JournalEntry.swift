@@ -22,6 +22,8 @@ public struct JournalIntent: Sendable, Hashable {
   package var numbered: UploadQueue.NumberedName?
   /// nil: the name at the destination is not sealed; and in the entries of a journal.
   package var sealedName: SealedNameFacts?
+  /// See `UploadItem.twin`. nil in the entries of a journal.
+  package var twin: BytePath?
 
   package init(
     source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,
@@ -146,14 +148,17 @@ package enum JournalClaim: Sendable {
 
   package var isBusy: Bool { if case .busy = self { true } else { false } }
 
-  /// The id of the claimed entry, unless that is done.
-  var unfinished: Int64? {
+  /// The id of the claimed entry, or of the one that is done.
+  var entryID: Int64? {
     switch self {
     case .fresh(let id), .replaced(let id, _): id
-    case .resume(let entry), .unsure(let entry): entry.id
-    case .done, .busy: nil
+    case .resume(let entry), .unsure(let entry), .done(let entry): entry.id
+    case .busy: nil
     }
   }
+
+  /// The id of the claimed entry, unless that is done.
+  var unfinished: Int64? { if case .done = self { nil } else { entryID } }
 }
 
 /// Totals of the uploads of one destination in one state.

@@ -9,10 +9,11 @@ extension PushFeed {
     var kept: [UploadItem] = []
     var clashes: [(item: UploadItem, message: String)] = []
     for (found, members) in await grouped(items) {
-      let item = await underGroupNumber(found, members, in: names, among: kept)
+      var item = await underGroupNumber(found, members, in: names, among: kept)
       let name = name(of: item)
       if !names.take(name, for: item.identity) {
-        if let clash = await clash(of: item, in: names, among: kept) {
+        switch await sharing(of: item, in: names, among: kept) {
+        case .other(let clash):
           if run.settings.onConflict == .rename, let own = await ownName(for: item, in: names, among: kept) {
             kept.append(own)
             continue
@@ -29,8 +30,12 @@ extension PushFeed {
           clashes.append((item, clash.message))
           refused(item, clash.error())
           continue
+        case .twin(let twin):
+          // What is sealed has another ciphertext, of which the journal keeps the digest.
+          if item.target.overwrite, item.sealed == nil { item.twin = twin }
+          names.give(name, to: item.identity)
+        case .none: names.give(name, to: item.identity)
         }
-        names.give(name, to: item.identity)
       }
       kept.append(item)
     }
@@ -97,6 +102,21 @@ extension PushFeed {
   func clash(
     of item: UploadItem, in names: ClaimedNames, among batch: [UploadItem]
   ) async -> NameClash? {
+    if case .other(let clash) = await sharing(of: item, in: names, among: batch) { clash } else { nil }
+  }
+
+  /// What other files of a push have the name of a file.
+  private enum NameSharing {
+    case none
+    /// This one, which has the same bytes.
+    case twin(BytePath)
+    /// One with other bytes.
+    case other(NameClash)
+  }
+
+  private func sharing(
+    of item: UploadItem, in names: ClaimedNames, among batch: [UploadItem]
+  ) async -> NameSharing {
     let (name, dropsFolders) = (name(of: item), run.destination.traits.dropsFolders)
     var others = batch.filter { self.name(of: $0) == name }.map(\.identity)
     // The files of earlier batches and earlier pushes are in the journal. If it cannot be read, the next claim ends the
@@ -107,13 +127,17 @@ extension PushFeed {
     } else {
       others += (try? await run.journal.sources(at: item.intent())) ?? []
     }
-    for other in others where names.isTaken(name, by: other) {
-      if Task.isCancelled { return nil }
+    var sharing = NameSharing.none
+    for other in others where other != item.identity && names.isTaken(name, by: other) {
+      if Task.isCancelled { return .none }
       let clash = await NameClash(
         of: item.identity, with: other, dropsFolders: dropsFolders, replaces: item.target.overwrite)
-      if let clash { return clash }
+      if let clash { return .other(clash) }
+      // A comparison that was cancelled says nothing.
+      if Task.isCancelled { return .none }
+      sharing = .twin(other)
     }
-    return nil
+    return sharing
   }
 
   /// The name that the receiver is told.

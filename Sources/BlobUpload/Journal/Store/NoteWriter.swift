@@ -138,6 +138,7 @@ final class NoteWriter {
       try restart.bind(3, me)
       try run(restart, note.id, now)
     case .recognized(let validator):
+      try uploads.twins.forget(note.id)
       let recognize = try database.statement(
         "UPDATE upload SET version = ?3, instance = ?4, updated = ?2 WHERE id = ?1")
       try recognize.bind(3, validator.version)

@@ -18,7 +18,7 @@ final class ReplacedUploads {
   init(_ uploads: UploadTable) { (self.uploads, database) = (uploads, uploads.database) }
 
   /// Selects entries that are done and have the same URL in their key as one of the entries `?1...?2`. Entries for the
-  /// same version of the same source are excluded: their bytes are still at that place.
+  /// same version of the same source are excluded, and so are twins: their bytes are still at that place.
   ///
   /// The query names the index because SQLite would otherwise build a temporary index of the whole table in each run.
   static let doneAtURLs: StaticString = """
@@ -28,6 +28,7 @@ final class ReplacedUploads {
     AND other.target < substr(new.target, 1, instr(new.target || '#', '#') - 1) || '$'
     WHERE new.id BETWEEN ?1 AND ?2 AND other.state = 2 AND other.id NOT BETWEEN ?1 AND ?2
     AND NOT ifnull(other.source = new.source AND other.version = new.version AND other.instance = new.instance, 0)
+    AND ifnull((SELECT content FROM twin WHERE upload = other.id) <> (SELECT content FROM twin WHERE upload = new.id), 1)
     """
 
   /// Selects entries with the URL `?1` in their key that an owner other than `?2` has claimed.
@@ -57,6 +58,7 @@ final class ReplacedUploads {
   /// Must be called inside a transaction. The upload is no longer done, because its place may have other bytes.
   func forgetReplaced(_ id: Int64) throws(SQLiteError) {
     guard let row = try UploadFacts(of: id, in: database) else { return }
+    try uploads.twins.forget(id)
     if row.hasOwnURL {
       try supersede(id, row)
     } else if try MetadataTable(database: database).addition(of: id)?.isAgain == true {

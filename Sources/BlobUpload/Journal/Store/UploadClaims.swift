@@ -123,6 +123,7 @@ final class UploadClaims {
     }
     if likeness == .same { return .resume(try resume(entry, intent, destination, me, now)) }
     if likeness == .unsure {
+      try uploads.twins.forget(entry.id)
       let entry = try resume(entry, intent, destination, me, now)
       if entry.session != nil { return .unsure(entry) }
       // Without a session, no bytes of different versions can be mixed. A key must never seal two versions.
@@ -203,6 +204,7 @@ final class UploadClaims {
     if old.state == .done { uploads.uncount(old.destinationID, old.acknowledged) }
     try uploads.removeTraces(old.id)
     try uploads.seals.remove(old.id)
+    try uploads.twins.forget(old.id)
     let update = try database.statement(
       """
       UPDATE upload SET sent_length = CASE WHEN state = 2 THEN length ELSE sent_length END,

@@ -12,6 +12,7 @@ final class UploadTable {
   let contents: SealedTable
   let seals: SealTable
   let unindexed: UnindexedTable
+  let twins: TwinTable
   /// Entries that were created here and have no notes yet: their rows need not be read.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
   /// Changes of the current transaction to the totals in `finished`, by destination.
@@ -20,7 +21,7 @@ final class UploadTable {
   init(_ database: Database, _ owners: OwnerTable, _ destinations: DestinationTable, _ sent: SentTable) {
     (self.database, self.owners, self.destinations, self.sent) = (database, owners, destinations, sent)
     (contents, unindexed) = (SealedTable(database: database), UnindexedTable(database: database))
-    seals = SealTable(database: database)
+    (seals, twins) = (SealTable(database: database), TwinTable(database: database))
   }
 
   /// Transactions cannot be nested.
@@ -74,6 +75,7 @@ final class UploadTable {
     if row.isDone { uncount(row.destination, row.bytes) }
     try removeTraces(id)
     try seals.remove(id)
+    try twins.forget(id)
     try database.run("DELETE FROM metadata WHERE upload = ?1", with: id)
     try database.run("DELETE FROM numbered WHERE upload = ?1", with: id)
     try database.run("DELETE FROM unindexed WHERE upload = ?1", with: id)
