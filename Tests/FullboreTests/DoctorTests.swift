@@ -6,6 +6,15 @@ import Testing
 @testable import fullbore
 
 @Suite struct DoctorTests {
+  /// What is no URL of a server is answered with what the doctor takes.
+  @Test(arguments: ["g", "g/x", "http:/nas/", "s3://bucket", "gs://bucket/in"])
+  func onlyURLsOfServersAreExamined(_ given: String) {
+    let message = usageError { () throws(UsageError) in
+      _ = try DoctorCommand(Arguments([BytePath(given)], DoctorCommand.declaration))
+    }
+    #expect(message == "'\(given)': wanted an http:// or https:// URL of a server, or a place, like nas:")
+  }
+
   /// The search ends with the exact limit, whatever it is, and needs few requests for usual ones.
   @Test(
     arguments: [

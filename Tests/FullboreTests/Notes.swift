@@ -8,9 +8,11 @@ import Synchronization
 final class Notes: PushReport {
   private let paths = Mutex<[BytePath]>([])
   var failed: [BytePath] { paths.withLock { $0 } }
-  private let state = Mutex<[String]>([])
-  var outages: [String] { state.withLock { $0 } }
-  func outage(_ outage: Outage) { state.withLock { $0.append(outage.text) } }
+  private let state = Mutex<[Outage]>([])
+  var outages: [String] { state.withLock { $0.map(\.text) } }
+  /// When the outages began, in seconds since 1970.
+  var begins: [Int64] { state.withLock { $0.map(\.since) } }
+  func outage(_ outage: Outage) { state.withLock { $0.append(outage) } }
   func started(_ file: PushedFile) {}
   func finished(_ file: PushedFile, how: Finish) {}
   func failed(_ file: PushedFile, _ message: String, _ error: UploadError?, advice: String?) {}

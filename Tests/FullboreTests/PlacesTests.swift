@@ -180,8 +180,11 @@ import Testing
 
   @Test func theNearestPlaceIsSuggested() throws {
     let places = Places(file: "/c/config.toml", all: [try place("")])
-    let message = usageError { () throws(UsageError) in _ = try places.named("nsa") }
-    #expect(message?.contains("there is no place called 'nsa'. Did you mean 'nas:'?") == true, "\(message ?? "")")
+    for name in ["nsa", "NAS"] {
+      let message = usageError { () throws(UsageError) in _ = try places.named(name) }
+      #expect(
+        message?.contains("there is no place called '\(name)'. Did you mean 'nas:'?") == true, "\(message ?? "")")
+    }
   }
 
   @Test func whatLooksLikeAURLIsNoPlace() throws {

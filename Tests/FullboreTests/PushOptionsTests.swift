@@ -200,7 +200,7 @@ import Testing
     var kept = options.form.journaled
     kept.hadTypedFields = false
     #expect(try FormOptions(kept).post().fields.map(\.name) == ["album", "key"])
-    #expect(refusal("--field", "x", "a", "http://host/")?.contains("form+") == true)
+    #expect(refusal("--field", "x", "a", "http://host/") == "--field: only form+ destinations take it")
     #expect(refusal("--form", "=x", "a", "form+http://host/")?.contains("NAME=VALUE") == true)
     #expect(refusal("--reply", "$..x", "a", "form+http://host/")?.contains("path in JSON") == true)
     #expect(refusal("--expect", "99", "a", "form+http://host/") != nil)

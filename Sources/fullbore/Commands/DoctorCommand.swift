@@ -40,11 +40,12 @@ struct DoctorCommand: Command {
     guard arguments.operands.count == 1 else { throw UsageError("which server? One URL, or one place, is wanted") }
     let arguments = try arguments.withPlace()
     connection = try ConnectionOptions(arguments, namesBuckets: false)
-    destination = try Destination(arguments.operands[0])
-    if destination.s3 != nil || destination.traits?.namesBuckets == true {
-      throw UsageError(
-        "'\(shown(arguments.operands[0].withoutSecrets))': wanted an http:// or https:// URL of a server")
-    }
+    let given = arguments.operands[0]
+    let refusal = UsageError(
+      "'\(shown(given.withoutSecrets))': wanted an http:// or https:// URL of a server, or a place, like nas:")
+    if given.hasScheme("s3") || given.bytes.firstRange(of: Array("://".utf8)) == nil { throw refusal }
+    destination = try Destination(given)
+    if destination.s3 != nil || destination.traits?.namesBuckets == true { throw refusal }
     var settings = DoctorOptions()
     settings.isJSON = arguments.flag("json")
     if arguments.flag("yes") { settings.mayWrite = true }

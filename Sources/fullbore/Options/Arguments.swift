@@ -231,15 +231,16 @@ private let dash = UInt8(ascii: "-")
 /// The known word that the user probably meant: at most two edits away, or one that starts with `word`.
 func closest(to word: String, among known: [String]) -> String? {
   if word.isEmpty { return nil }
-  let slips = known.map { (name: $0, slips: distance(Array(word.utf8), Array($0.utf8))) }
+  let word = word.lowercased()
+  let slips = known.map { (name: $0, slips: distance(Array(word.utf8), Array($0.lowercased().utf8))) }
   let best = slips.min { $0.slips < $1.slips }
   // Two slips in a short word lead to a word that was not meant, unless it begins in the same way.
-  if let best, best.slips <= (best.name.first == word.first || word.utf8.count > 5 ? 2 : 1),
+  if let best, best.slips <= (best.name.lowercased().first == word.first || word.utf8.count > 5 ? 2 : 1),
     best.slips < word.utf8.count
   {
     return best.name
   }
-  return known.first { $0.hasPrefix(word) }
+  return known.first { $0.lowercased().hasPrefix(word) }
 }
 
 /// The Levenshtein distance: the number of insertions, deletions and replacements between the two words.

@@ -123,8 +123,8 @@ struct PushOptions: Sendable {
     if let memory = try Self.spoolMemory(arguments) { spool.memory = memory }
     spool.folder = arguments.value("spool-dir")?.absolute()
     form = try FormOptions(arguments)
-    if !form.isEmpty, !destination.isForm {
-      throw UsageError("--field, --form, --expect and --reply are for form+ destinations")
+    if !destination.isForm, let name = ["field", "form", "expect", "reply"].first(where: arguments.isGiven) {
+      throw UsageError("--\(name): only form+ destinations take it")
     }
     (layout, edits) = try Self.gallery(arguments)
     onConflict = try NameConflict(arguments, counts: layout?.has(.counter) == true)

@@ -56,7 +56,7 @@ final class OutageMonitor: Sendable {
     var next: ContinuousClock.Instant?
     var told: ContinuousClock.Instant?
     /// The begin of the outage as reported first. The server may stall for long before a request fails.
-    var since: ContinuousClock.Instant?
+    var since: Begin?
     /// The server itself asked to wait.
     var isAsked = false
     /// The last failure was a response, of the server or of a proxy in its place.
@@ -67,6 +67,11 @@ final class OutageMonitor: Sendable {
     var namesDestinationToo = false
     /// The destination was asked for its protocol and has not responded yet.
     var isDiscovering = false
+  }
+  private struct Begin {
+    var instant: ContinuousClock.Instant
+    /// Seconds since 1970, the same in all messages about one outage.
+    var seconds: Int64
   }
   private let state = Mutex(State())
   private let host: String
@@ -166,7 +171,7 @@ final class OutageMonitor: Sendable {
       state.silent = isOfSources ? silent.hosts : []
       // Open files that do not wait for a source wait for the destination, or for their turn.
       state.namesDestinationToo = isOfSources && counters.files.open > silent.waits
-      let since = state.since ?? begin
+      let since = state.since ?? Begin(instant: begin, seconds: Int64(time(nil)) - (now - begin).components.seconds)
       state.since = since
       return describe(state, since, now)
     }
@@ -174,13 +179,13 @@ final class OutageMonitor: Sendable {
   }
 
   private func describe(
-    _ state: State, _ begin: ContinuousClock.Instant, _ now: ContinuousClock.Instant
+    _ state: State, _ begin: Begin, _ now: ContinuousClock.Instant
   ) -> Outage {
-    let since = Int64(time(nil)) - (now - begin).components.seconds
+    let since = begin.seconds
     var outage = Outage(host: host, since: since, what: "")
     if state.failed == nil {
       let sent = counters.large.waitingForAnswer
-      let waited = "since \(LocalTime.text(since, "%H:%M:%S")) (\(Quantity.text(now - begin)))"
+      let waited = "since \(LocalTime.text(since, "%H:%M:%S")) (\(Quantity.text(now - begin.instant)))"
       if state.isDiscovering {
         outage.what = "\(host) has not answered yet: waiting \(waited)"
       } else if !state.silent.isEmpty {
@@ -212,14 +217,14 @@ final class OutageMonitor: Sendable {
     let outage = state.withLock { state -> Outage? in
       let before = state
       state = State(moved: now, sum: sum, isDiscovering: before.isDiscovering)
-      if before.told == nil { return nil }
-      let begin = before.since ?? before.failed ?? before.moved
-      let away = now - begin
-      var outage = Outage(host: host, since: Int64(time(nil)) - away.components.seconds, what: "", isOver: true)
+      // Only an outage that was reported can be over.
+      guard let begin = before.since else { return nil }
+      let away = now - begin.instant
+      var outage = Outage(host: host, since: begin.seconds, what: "", isOver: true)
       var what = "\(host) answers again"
       if !before.silent.isEmpty {
         outage.host = hosts(before)
-        let back = sources.answered(before.silent, after: begin)
+        let back = sources.answered(before.silent, after: begin.instant)
         // Other files may have made progress without the silent sources, or reads of those have failed.
         what =
           back.isEmpty

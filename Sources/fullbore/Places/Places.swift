@@ -36,7 +36,7 @@ struct Places: Sendable {
     throw UsageError(
       "there is no place called '\(name)'.\(hint) "
         + (all.isEmpty ? "'fullbore places add \(name) URL' makes it" : "'fullbore places' lists what there is")
-        + "; a URL begins with http://, https://, s3:// or gs://")
+        + "; a URL begins like https://")
   }
 }
 
