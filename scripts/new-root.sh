@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # A new Debian or Ubuntu root of the release of this machine, made by debootstrap, for scripts that source this file:
 # `new_root` makes it, `inside COMMAND...` runs a command in it, and it is removed when the script ends. The sourcing
-# script defines `fail`. It needs root.
+# script defines `fail`. It needs root. A script that wants a root with nothing of this machine calls `bare_root` first,
+# and then `join_network`.
 
 [ "$(id -u)" = 0 ] || fail "must be root: it makes device nodes and changes the root"
 command -v apt-get >/dev/null || fail "needs Debian or Ubuntu"
@@ -62,8 +63,8 @@ copy_network_settings() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 }
 
-# Makes the root, with the lists of apt.
-new_root() {
+# Makes the root. debootstrap writes the name and the name servers of this machine into it, and a log.
+bare_root() {
   nice debootstrap --variant=minbase "$suite" "$root" "$mirror" || return 1
   mounts | grep -v "^$root/proc$" && fail "debootstrap has mounted more than proc"
   mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
@@ -72,6 +73,12 @@ new_root() {
     read -r name major minor <<<"$node"
     [ -e "$root/dev/$name" ] || mknod -m 666 "$root/dev/$name" c "$major" "$minor"
   done
+}
+
+# Lets the root use the network as this machine does, and reads the lists of apt.
+join_network() {
   copy_network_settings
   inside apt-get -qq update
 }
+
+new_root() { bare_root && join_network; }
