@@ -6,4 +6,6 @@ package enum UploadOutcomeField {
   package static let name = "Upload-Outcome"
   /// The file already had these bytes, so nothing was stored.
   package static let unchanged = "unchanged"
+  /// All bytes have arrived, and the file gets its name once all members of its group have.
+  package static let waiting = "waiting"
 }

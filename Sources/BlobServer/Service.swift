@@ -34,6 +34,8 @@ final class Service: Sendable {
 
   /// Starts background work: expiry, and publishing uploads that were complete when the server was killed.
   func start() {
+    // No client may see a part of a group.
+    uploads.groups.resume(in: uploads)
     upkeep.start(self)
     workers.submit { [uploads, access] in
       access.prepare()
@@ -50,6 +52,7 @@ final class Service: Sendable {
     archives.threads.finish()
     queries.threads.finish()
     workers.finish()
+    uploads.groups.finish()
   }
 
   /// Runs `work` on a worker while the connection is suspended.

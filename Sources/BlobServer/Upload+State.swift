@@ -18,7 +18,7 @@ extension Upload {
     /// The expected digest has been verified.
     var isVerified = false
     var phase = Phase.open
-    var waiting: [@Sendable (Result<Publication, ServerError>) -> Void] = []
+    var waiting: [@Sendable (Result<Publication?, ServerError>) -> Void] = []
 
     /// Throws 409 if a newer writer has taken over, and the final error if the upload has ended with one.
     func reception(of writer: Int) throws(ServerError) -> any Reception {

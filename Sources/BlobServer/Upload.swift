@@ -9,9 +9,9 @@ import Synchronization
 /// over uses the same lock as every write, so the offset reported afterwards does not change.
 final class Upload: Sendable {
   let id: UploadID
-  private let home: Uploads
-  private var store: any UploadStore { home.store }
-  private let state: Mutex<State>
+  let home: Uploads
+  var store: any UploadStore { home.store }
+  let state: Mutex<State>
 
   init(
     _ record: UploadRecord, offset: Int64, isSaved: Bool, touched: Int64 = wallClock(), by sender: Sender? = nil,
@@ -182,76 +182,6 @@ final class Upload: Sendable {
       state.isSaved = true
     }
     register()
-  }
-
-  /// Publishes a complete upload on a worker, unless that has been started. `then` gets the result.
-  func publish(then: @escaping @Sendable (Result<Publication, ServerError>) -> Void) {
-    let ended: Result<Publication, ServerError>? = state.withLock { state in
-      switch state.phase {
-      case .ended(let result): return result
-      case .publishing: state.waiting.append(then)
-      case .open:
-        state.phase = .publishing
-        state.waiting.append(then)
-        home.workers.submit { self.publishNow() }
-      }
-      return nil
-    }
-    if let ended { then(ended) }
-  }
-
-  private func publishNow() {
-    let (record, isSaved, held) = state.withLock { ($0.record, $0.isSaved, $0.reception) }
-    let result: Result<Publication, ServerError>
-    do throws(ServerError) {
-      let reception: any Reception
-      if let held {
-        reception = held
-      } else if record.parts != nil {
-        let length: Int64
-        (reception, length) = try home.join(record)
-        state.withLock { ($0.record.length, $0.offset) = (length, length) }
-      } else {
-        reception = try store.reopen(id)
-      }
-      try verify(reception, isSaved: isSaved)
-      result = .success(try store.publish(reception, self.record, isSaved: isSaved))
-    } catch {
-      result = .failure(error)
-    }
-    home.ended(self.record, result, by: state.withLock { $0.sender })
-    let waiting = state.withLock { state in
-      if case .failure(let error) = result, !error.endsUpload {
-        state.phase = .open  // a file system error: the bytes still exist, and the next request tries again
-      } else {
-        state.phase = .ended(result)
-        state.reception = nil
-      }
-      defer { state.waiting = [] }
-      return state.waiting
-    }
-    for then in waiting { then(result) }
-  }
-
-  /// Saves further digests of the whole file. Throws 400 if they contradict earlier ones. Blocks for a small write.
-  func promise(_ digests: [Digest.Algorithm: [UInt8]]) throws(ServerError) {
-    try state.withLock { (state) throws(ServerError) in
-      if case .ended(.failure(let error)) = state.phase { throw error }
-      guard case .open = state.phase else { throw State.afterEnd }
-      try state.change(in: store) { (record) throws(ServerError) in try record.promise(digests) }
-    }
-  }
-
-  /// Verifies the whole file's digest by reading it, unless it came in one request. A mismatch deletes the upload.
-  private func verify(_ reception: any Reception, isSaved: Bool) throws(ServerError) {
-    guard let text = state.withLock({ $0.isVerified ? nil : $0.record.digest }), let wanted = DigestField.values(text)
-    else { return }
-    let found = try store.digests(of: reception, Array(wanted.keys))
-    guard let wrong = wanted.keys.first(where: { found[$0] != wanted[$0] }) else {
-      return state.withLock { $0.isVerified = true }
-    }
-    if isSaved { store.delete(id) } else { reception.discard() }
-    throw BodyDigests.mismatch(.representation, wrong)
   }
 
   /// Ends an upload that was sent too many bytes. Nobody can continue or find it; `deleteInvalid` deletes it.

@@ -1,3 +1,4 @@
+import BlobHTTP
 import Synchronization
 
 /// Finds uploads by id, so that all requests for an upload share one `Upload` object.
@@ -8,6 +9,7 @@ final class Uploads: Sendable {
   /// Maximum number of unfinished uploads; nil: no limit.
   private let maxUnfinished: Int?
   let counters: UploadCounters
+  let groups: UploadGroups
   /// Called with each file that an upload was published as.
   private let onFile: (@Sendable (ReceivedFile) -> Void)?
   /// Time until an upload expires, in nanoseconds.
@@ -18,12 +20,12 @@ final class Uploads: Sendable {
     case finished(SavedUpload)
   }
 
-  private struct State {
+  struct State {
     struct Reference { weak var upload: Upload? }
     var live: [UploadID: Reference] = [:]
     var recent = RecentUploads()
   }
-  private let state = Mutex(State())
+  let state = Mutex(State())
   /// The number of uploads whose first record is being written: the store does not count them yet.
   private let arriving = Mutex(0)
 
@@ -38,6 +40,7 @@ final class Uploads: Sendable {
     self.maxSize = maxSize
     self.maxUnfinished = maxUnfinished
     self.expire = expire.nanoseconds
+    groups = UploadGroups(store)
     store.onShortage { [weak self, workers] work in
       workers.submit { [weak self] in
         self?.tidy()
@@ -50,14 +53,16 @@ final class Uploads: Sendable {
   /// this request and in this process.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String = "",
-    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil, awaitsEnd: Bool = false
+    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil, awaitsEnd: Bool = false,
+    group: UploadGroup? = nil
   ) throws(ServerError) -> Upload {
+    if let target { try groups.admit(group, target) }
     let reception = try store.begin(length: length)
     do throws(ServerError) {
       let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
       let record = UploadRecord(
         reception.id, target: target, existing: existing, length: length, metadata: metadata, concatenation,
-        modified: modified, awaitsEnd: awaitsEnd)
+        modified: modified, awaitsEnd: awaitsEnd, group: group)
       counters.began(record)
       return Upload(record, offset: 0, isSaved: false, reception, self)
     } catch {
@@ -137,6 +142,7 @@ final class Uploads: Sendable {
       state.live[id] = nil
       state.recent.remember(id, nil)
     }
+    groups.forget(id)
   }
 
   /// Stores the result of a publication. After an error that can be retried, the upload is unchanged. `sender`: the client
@@ -164,6 +170,7 @@ final class Uploads: Sendable {
       state.live[record.id] = nil
       state.recent.remember(record.id, finished)
     }
+    if record.group != nil { groups.forget(record.id) }
   }
 
   /// Deletes expired uploads and forgets released objects. Blocks; called on a worker.
@@ -184,7 +191,7 @@ final class Uploads: Sendable {
     }
   }
 
-  private func publishIfComplete(_ id: UploadID) {
+  func publishIfComplete(_ id: UploadID) {
     // The upload may be gone meanwhile. If a client is sending bytes, its request publishes the upload at its end.
     guard case .unfinished(let upload)? = try? find(id), upload.isComplete, !upload.isWriting else { return }
     upload.publish { _ in }
@@ -198,14 +205,15 @@ extension Uploads {
   /// digests of the whole file from the client, in the form of `Repr-Digest`.
   func begin(
     _ target: ServedPath?, in folder: ServedPath, _ existing: ExistingRule, length: Int64?, metadata: String,
-    modified: ModificationTime?, joining parts: [UploadID], text: String, digest: String? = nil, by sender: Sender?
+    modified: ModificationTime?, joining parts: [UploadID], text: String, digest: String? = nil, group: UploadGroup?,
+    by sender: Sender?
   ) throws(ServerError) -> Upload {
     var random = SystemRandomNumberGenerator()
     let id = UploadID(using: &random)
     let target = if let target { target } else { try folder.appending(id.description.utf8) }
     var record = UploadRecord(
       id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text),
-      modified: modified)
+      modified: modified, group: group)
     record.digest = digest
     counters.begun.add(1)
     let upload = Upload(record, offset: 0, isSaved: false, by: sender, nil, self)
@@ -247,54 +255,5 @@ extension Uploads {
         + "try again later")
     error.isLackOfUploads = true
     throw error
-  }
-
-  /// Called when a part has its last byte: its final upload may be complete now.
-  func completed(_ part: Upload) {
-    guard let final = store.claimant(of: part.id) else { return }
-    workers.submit { self.publishIfComplete(final) }
-  }
-
-  func areComplete(_ parts: [UploadID]) -> Bool {
-    parts.allSatisfy { part in
-      switch try? find(part) {
-      case .finished: true
-      // A damaged record may name another final upload, or the upload itself.
-      case .unfinished(let upload): upload.record.isPart && upload.isComplete
-      case nil: false  // the part is gone, so the upload never completes
-      }
-    }
-  }
-
-  /// The bytes of a final upload, whose parts are complete, and their length. Blocks while they are copied.
-  func join(_ record: UploadRecord) throws(ServerError) -> (any Reception, length: Int64) {
-    var length: Int64 = 0
-    for part in record.parts ?? [] {
-      switch try find(part) {
-      case .finished(let saved): length = length.addingClamped(saved.offset)
-      case .unfinished(let upload):
-        length = length.addingClamped(try upload.seal())
-        sealed(upload.record)
-      }
-    }
-    if let maxSize, length > maxSize {
-      throw ServerError(413, "an upload may have \(maxSize) bytes at most, the parts have \(length)", kind: .tooLarge)
-    }
-    var record = record
-    if record.length == nil {
-      record.length = length
-      try store.save(record)
-    }
-    return (try store.join(record), length)
-  }
-
-  /// Marks a part as finished, which its client sees from now on.
-  private func sealed(_ record: UploadRecord) {
-    let saved = SavedUpload(
-      record: record, offset: record.length ?? 0, isFinished: true, expires: wallClock().addingClamped(expire))
-    state.withLock { state in
-      state.live[record.id] = nil
-      state.recent.remember(record.id, saved)
-    }
   }
 }

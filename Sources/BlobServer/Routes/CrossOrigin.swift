@@ -22,19 +22,19 @@ enum CrossOrigin {
 
   /// Request header fields for scripts: tus 1.0, IETF resumable uploads, PUT with preconditions, ranges.
   private static let allowed = [
-    "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", "If-Match", "If-Modified-Since",
-    "If-None-Match", "If-Range", "If-Unmodified-Since", "Range", "Repr-Digest", "Tus-Resumable", "Upload-Checksum",
-    "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Incomplete",
-    "Upload-Length", "Upload-Metadata", "Upload-Offset", "Want-Repr-Digest", "X-HTTP-Method-Override", "X-OC-MTime",
-    "X-Requested-With",
+    "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", UploadGroup.field, "If-Match",
+    "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range", "Repr-Digest", "Tus-Resumable",
+    "Upload-Checksum", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version",
+    "Upload-Incomplete", "Upload-Length", "Upload-Metadata", "Upload-Offset", "Want-Repr-Digest",
+    "X-HTTP-Method-Override", "X-OC-MTime", "X-Requested-With",
   ].joined(separator: ", ")
 
   /// Response header fields that scripts may read, besides the CORS-safelisted ones.
   private static let exposed = [
     "Accept-Encoding", "Accept-Patch", "Accept-Ranges", "Allow", "Content-Disposition", "Content-Location",
-    "Content-Range", "ETag", ServerError.kindField, "Location", "Repr-Digest", "Retry-After", "Tus-Checksum-Algorithm",
-    "Tus-Extension",
-    "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length",
+    "Content-Range", "ETag", ServerError.kindField, UploadGroup.field, "Location", "Repr-Digest", "Retry-After",
+    "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Complete",
+    "Upload-Concat", "Upload-Defer-Length",
     "Upload-Draft-Interop-Version", "Upload-Expires", "Upload-Incomplete", "Upload-Length", "Upload-Limit",
     "Upload-Metadata", "Upload-Offset", UploadOutcomeField.name, "Want-Content-Digest", "WWW-Authenticate",
     "X-OC-MTime",

@@ -1,37 +1,6 @@
 import BlobCrypto
 import BlobHTTP
 
-extension Upload {
-  /// Runs `work`, which writes to the upload. If the upload is being published meanwhile, for example because the server
-  /// has just started, the request waits for that, and `again` processes it as a request for a finished upload. `failed`
-  /// is the response if the upload could not be published.
-  func unlessPublished(
-    _ work: () throws(ServerError) -> Plan, again: @escaping @Sendable () throws(ServerError) -> Plan,
-    failed: @escaping @Sendable (ServerError) -> Reply
-  ) throws(ServerError) -> Plan {
-    do throws(ServerError) {
-      return try work()
-    } catch {
-      // A part is not published by itself.
-      if !error.isAfterEnd || record.isPart { throw error }
-      return .later { [self] decided in
-        publish { result in
-          do throws(ServerError) {
-            _ = try result.get()
-          } catch {
-            return decided(.reply(failed(error)))
-          }
-          do throws(ServerError) {
-            decided(try again())
-          } catch {
-            decided(.refuse(error))
-          }
-        }
-      }
-    }
-  }
-}
-
 /// Digests of the whole file in a request for an upload that is already finished. They may come too late for the
 /// publication, if an earlier request has ended the upload.
 struct LateDigests: Sendable {

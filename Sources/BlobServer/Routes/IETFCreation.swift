@@ -36,10 +36,11 @@ enum IETFCreation {
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.uploads.checkUnfinished() }
     let modified = ModificationTime(call.headers)
+    let group = try UploadGroup.of(call.headers)
     @Sendable func begin() throws(ServerError) -> Upload {
       let upload = try call.service.uploads.begin(
         target, in: path, existing, length: length, modified: modified,
-        awaitsEnd: !isLast || digests.ofBody?.isNeeded == true)
+        awaitsEnd: !isLast || digests.ofBody?.isNeeded == true, group: group)
       if let promised = digests.promised { try upload.promise(promised) }
       return upload
     }
@@ -164,10 +165,16 @@ final class IETFReceiver: BodyReceiver {
 
   /// `values`: digests of the whole file that were computed during this request.
   private func answer(
-    _ upload: Upload, _ result: Result<Publication, ServerError>, _ values: [Digest.Algorithm: [UInt8]]?
+    _ upload: Upload, _ result: Result<Publication?, ServerError>, _ values: [Digest.Algorithm: [UInt8]]?
   ) -> Reply {
     switch result {
-    case .success(let publication):
+    case .success(nil):
+      // The file is not stored under its name yet. RFC 9110 §15.3.3. The upload's URL tells how it goes on.
+      var reply = ietf.answer(
+        202, isWhole: true, offset: upload.offset, ["Location": upload.id.location(from: target)])
+      reply.tell(nil)
+      return reply
+    case .success(let publication?):
       var reply = ietf.answer(
         publication.outcome == .created ? 201 : 200, isWhole: true, offset: upload.offset,
         ["Location": target.reference(to: upload.record.target.url)])

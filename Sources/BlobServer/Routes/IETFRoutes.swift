@@ -93,7 +93,9 @@ enum IETFRoutes {
         return .reply(ietf.refusal(error, offset: here))
       }
       let promised = isLast ? try BodyDigests.values(of: .representation, call.headers) : nil
+      let group = try UploadGroup.of(call.headers)
       @Sendable func receive() throws(ServerError) -> Plan {
+        if let group, group != upload.record.group { try upload.join(group) }
         // These are stored before the upload has its length and all its bytes, because it may be published from then on.
         if let promised { try upload.promise(promised) }
         if let length { try upload.setLength(length) }
@@ -110,7 +112,9 @@ enum IETFRoutes {
         }
       }
       let record = upload.record
-      let changesRecord = promised != nil || length ?? record.length != record.length || record.awaitsEnd == isLast
+      let changesRecord =
+        promised != nil || length ?? record.length != record.length || record.awaitsEnd == isLast
+        || group ?? record.group != record.group
       return changesRecord ? call.service.onWorker(receiveUnlessPublished) : try receiveUnlessPublished()
     }
   }

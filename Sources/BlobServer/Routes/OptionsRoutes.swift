@@ -17,6 +17,7 @@ enum OptionsRoutes {
     reply.headers["Tus-Checksum-Algorithm"] = BodyDigests.tusNames
     reply.headers["Upload-Limit"] = IETF.offer(
       service.options.maxSize, seconds: service.options.expire.components.seconds, version: ietf?.version ?? 8)
+    reply.headers[UploadGroup.field] = UploadGroup.offer
     reply.headers["Accept-Patch"] = IETF.contentType
     reply.headers["Want-Content-Digest"] = DigestField.offer
     reply.headers["Tus-Max-Size"] = service.options.maxSize.map { String($0) }

@@ -23,6 +23,13 @@ enum PutRoutes {
     let rule = try rule(call, target.item)
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
+    if let group = try UploadGroup.of(call.headers) {
+      let upload = try call.service.uploads.begin(
+        path, in: path.parent, rule, length: length, modified: ModificationTime(call.headers), awaitsEnd: true,
+        group: group)
+      let writer = try upload.write(from: 0, by: call.sender)
+      return .receive(GroupedPutReceiver(upload, writer, digests, whole: whole, call))
+    }
     let reception = try store.begin(length: length)
     call.service.counters.uploads.begun.add(1)
     return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
@@ -77,9 +84,15 @@ enum PutRoutes {
 }
 
 extension Reply {
-  /// Adds a header field if a file with the same bytes was already there.
-  mutating func tell(_ publication: Publication) {
-    if publication.outcome == .same { headers[UploadOutcomeField.name] = UploadOutcomeField.unchanged }
+  /// Adds a header field if a file with the same bytes was already there, or if the file has no name yet, since it waits
+  /// for the other members of its group (nil).
+  mutating func tell(_ publication: Publication?) {
+    switch publication?.outcome {
+    case .same: headers[UploadOutcomeField.name] = UploadOutcomeField.unchanged
+    case nil: headers[UploadOutcomeField.name] = UploadOutcomeField.waiting
+    case .created, .replaced: break
+    }
+    if let group = publication?.group { headers[UploadGroup.field] = group.text }
   }
 }
 

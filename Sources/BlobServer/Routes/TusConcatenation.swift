@@ -21,7 +21,7 @@ enum TusConcatenation {
         try call.service.uploads.begin(
           target.path, in: folder, target.existing, length: length, metadata: target.metadata,
           modified: target.modified, joining: parts, text: text, digest: promised.map { DigestField.text($0) },
-          by: call.sender))
+          group: target.group, by: call.sender))
     }
   }
 
@@ -43,7 +43,10 @@ enum TusConcatenation {
     return .later { decided in
       upload.publish { result in
         switch result {
-        case .success: decided(.reply(created(call, upload.id, upload.expires)))
+        case .success(let publication):
+          var reply = created(call, upload.id, upload.expires)
+          if publication == nil { reply.tell(publication) }
+          decided(.reply(reply))
         case .failure(let error): decided(.refuse(error))
         }
       }

@@ -32,7 +32,7 @@ struct TusCreation: Sendable {
   func begin(_ service: Service) throws(ServerError) -> Upload {
     try service.uploads.begin(
       isPart ? nil : target.path, in: folder, target.existing, length: length, metadata: target.metadata,
-      isPart ? .partial : nil, modified: target.modified)
+      isPart ? .partial : nil, modified: target.modified, group: isPart ? nil : target.group)
   }
 }
 

@@ -66,7 +66,7 @@ enum TusRoutes {
     if !state.record.metadata.isEmpty { reply.headers["Upload-Metadata"] = state.record.metadata }
     reply.headers["Upload-Concat"] = state.record.concatenation?.text
     // The URL of the published file, for a client that checks whether it still exists.
-    if state.isWhole, !state.record.isPart {
+    if state.isWhole, !state.record.isPart, !state.isWaiting {
       reply.headers["Content-Location"] = target.reference(to: state.record.target.url)
     }
     reply.headers["Upload-Expires"] = HTTPDate.text(state.expires)
@@ -97,7 +97,9 @@ enum TusRoutes {
       try digests?.checkEmpty(call.request.contentLength)
       let isNewLength = length != nil && length != upload.record.length
       let promised = upload.record.isPart ? nil : try BodyDigests.values(of: .representation, call.headers)
+      let group = upload.record.isPart ? nil : try UploadGroup.of(call.headers)
       @Sendable func receive() throws(ServerError) -> Plan {
+        if let group, group != upload.record.group { try upload.join(group) }
         if let length, isNewLength { try checkNewLength(length, call, upload) }
         let end = call.request.contentLength.map { offset.addingClamped($0) }
         // These are stored before the upload has its length and all its bytes, because it may be published from then
@@ -110,7 +112,7 @@ enum TusRoutes {
         try upload.unlessPublished(
           receive, again: { () throws(ServerError) in try patch(call, id) }, failed: { Reply($0) })
       }
-      let changesRecord = promised != nil || isNewLength
+      let changesRecord = promised != nil || isNewLength || group ?? upload.record.group != upload.record.group
       return changesRecord ? call.service.onWorker(receiveUnlessPublished) : try receiveUnlessPublished()
     }
   }

@@ -9,12 +9,21 @@ struct TusTarget: Sendable {
   let metadata: String
   /// From `mtime`, in seconds since 1970; an invalid value is ignored.
   let modified: ModificationTime?
+  /// From `group`, `group-size` and `group-position`; nil: the upload is published by itself.
+  let group: UploadGroup?
 
   init(_ call: Call, _ folder: ServedPath) throws(ServerError) {
     metadata = call.headers["Upload-Metadata"] ?? ""
     let values = try Tus.metadata(metadata)
     existing = values["overwrite"] == Array("true".utf8) ? .replace : .keep
     modified = values["mtime"].flatMap { ModificationTime($0) }
+    group = try values[UploadGroup.key].map { (id) throws(ServerError) in
+      func number(_ key: String) -> Int64 { values[key].flatMap { Int64(String(decoding: $0, as: UTF8.self)) } ?? 0 }
+      return try UploadGroup.needed(
+        UploadGroup(
+          id: String(decoding: id, as: UTF8.self), members: number(UploadGroup.membersKey),
+          position: number(UploadGroup.positionKey)))
+    }
     path = if let name = Self.name(values) { try folder.appending(name) } else { nil }
   }
 
@@ -40,5 +49,21 @@ struct TusTarget: Sendable {
   /// Like `admit`, for a part. Its own name is never published, so only the folder is checked.
   func admitPart(in folder: ServedPath, _ service: Service) throws(ServerError) {
     if let refusal = try service.store.target(at: nil, in: path?.parent ?? folder).refusal { throw refusal }
+  }
+}
+
+extension UploadGroup {
+  /// The group in the field of a request; nil: there is none. Throws 400 if it is invalid.
+  static func of(_ headers: HTTPHeaders) throws(ServerError) -> UploadGroup? {
+    guard let field = headers[UploadGroup.field] else { return nil }
+    return try needed(UploadGroup(field))
+  }
+
+  fileprivate static func needed(_ group: UploadGroup?) throws(ServerError) -> UploadGroup {
+    if let group { return group }
+    throw ServerError(
+      400,
+      "a group needs an id of up to 64 letters, digits, dashes and underscores, its number of members, at most \(most), and the "
+        + "position of this one among them")
   }
 }

@@ -9,6 +9,8 @@ struct UploadState: Sendable {
   let expires: Int64
   /// Whether all bytes have arrived.
   let isWhole: Bool
+  /// Whether the file has no name yet, since other members of its group have not arrived.
+  var isWaiting = false
 
   /// Responds once the state is reliable. The client wants to resume at the offset, so older requests are stopped from
   /// changing it.
@@ -37,7 +39,12 @@ struct UploadState: Sendable {
       return .later { decided in
         upload.publish { result in
           switch result {
-          case .success: decided(.reply(answer(state(upload.offset, isWhole: true))))
+          case .success(let publication):
+            var state = state(upload.offset, isWhole: true)
+            state.isWaiting = publication == nil
+            var reply = answer(state)
+            if state.isWaiting { reply.tell(publication) }
+            decided(.reply(reply))
           case .failure(let error) where !error.endsUpload: decided(.refuse(error))
           case .failure(let error): decided(.reply(Reply(410, text: error.message)))
           }

@@ -143,115 +143,16 @@ extension FileStore {
   func publishOpenly(
     _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
   ) throws(ServerError) -> Publication {
-    guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
-    let store = try uploads()
-    let folder = try ServerError.retryable { () throws(ServerError) in
-      try self.folder(record.target.parent, creating: true)
-    }
-    let name = record.target.name
-    var isSynced = false
+    var publication = try FilePublication(of: reception, record, isSaved: isSaved, in: self)
     while true {
-      let before = try ServerError.retryable { () throws(ServerError) in try folder.status(name) }
-      if before == nil {
-        try ending(reception, record, store) { () throws(ServerError) in
-          try record.existing.checkVersion(nil, at: record.target)
-        }
-      }
-      if let before, let same = try meet(before, reception, record, folder, store) {
-        if isSaved { finish(record, as: same, store) }
-        reception.discard()
-        return Publication(outcome: .same, item: same, hasModificationTime: record.modified?.isTime(of: before) == true)
-      }
-      if !isSynced { try reception.sync() }
-      isSynced = true
-      // Unfinished uploads expire by the modification time of their data, so the client's time is only set just before
-      // publication.
-      var hasTime = record.modified?.apply(to: reception.file) ?? false
-      var isShown = false
-      defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
-      isShown = try ServerError.retryable { () throws(ServerError) in
-        try show(reception, record, folder, store, replaces: before != nil, isSaved: isSaved)
-      }
-      if !isShown { continue }  // the name appeared or changed meanwhile: check it again
-      try folder.sync(record.target.parent.description)
-      var status = stat()
-      if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
-      if hasTime, record.modified?.isNearTime(of: status) == false {
-        hasTime = false
-        futimens(reception.file.number, nil)
-        if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
-      }
-      let item = StoredItem(status)
-      if isSaved { finish(record, as: item, store) }
-      return Publication(outcome: before == nil ? .created : .replaced, item: item, hasModificationTime: hasTime)
+      if let same = try publication.meet() { return publication.end(as: same) }
+      try publication.sync()
+      if try publication.show() { return try publication.settle() }
+      // The name appeared or changed meanwhile: it is checked again.
     }
   }
 
-  /// Renames the data file to its target and counts it as published. Returns false if the file now at the target must
-  /// not be replaced.
-  private func show(
-    _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder, replaces: Bool, isSaved: Bool
-  ) throws(ServerError) -> Bool {
-    let (data, name) = (record.id.data, record.target.name)
-    func change() throws(ServerError) -> Bool {
-      var old: stat?
-      if case .replaceVersion(let etag) = record.existing {
-        old = try folder.status(name)
-        if old.map({ StoredItem($0).etag }) != etag { return false }
-      } else if replaces, quota.isLimited {
-        old = try folder.status(name)
-      }
-      let renamed =
-        replaces
-        ? data.withCString { data in name.withCString { renameat(store.number, data, folder.number, $0) } }
-        : renameNew(store, data, folder, name)
-      if renamed != 0 {
-        let problem = errno
-        if problem == EEXIST { return false }
-        if problem == ENOENT, try store.status(data) == nil {
-          throw isSaved
-            ? ServerError(410, "the upload is gone")
-            : ServerError(500, "someone has removed the bytes from \(ServedPath.storeName) while they came")
-        }
-        errno = problem
-        throw failed("publish", record.target.description)
-      }
-      quota.publish(record.id, reception.length, replacing: old.map { Int64($0.st_size) } ?? 0)
-      return true
-    }
-    // A new name replaces no file, so the lock is only needed for the sum of the quota.
-    return try replaces || quota.isLimited ? quota.changing(change) : change()
-  }
-
-  /// Applies the rule for an existing file: returns its item if the bytes are equal, nil if it is to be replaced.
-  private func meet(
-    _ status: stat, _ reception: FileReception, _ record: UploadRecord, _ folder: Folder, _ store: Folder
-  ) throws(ServerError) -> StoredItem? {
-    try ending(reception, record, store) { () throws(ServerError) -> StoredItem? in
-      let item = try Self.item(status, record.target)
-      try record.existing.admit(item, at: record.target, length: reception.length)
-      if record.existing.replaces { return nil }
-      let file = try ServerError.retryable { () throws(ServerError) in
-        try folder.open(record.target.name, O_RDONLY)
-      }
-      if try reception.hasSameBytes(as: file, interruption) { return item }
-      throw ServerError(409, "\(record.target) exists with other bytes", kind: .nameTaken)
-    }
-  }
-
-  /// Deletes the upload if `decide` throws an error that is final for this name.
-  private func ending<Result>(
-    _ reception: FileReception, _ record: UploadRecord, _ store: Folder, _ decide: () throws(ServerError) -> Result
-  ) throws(ServerError) -> Result {
-    do throws(ServerError) {
-      return try decide()
-    } catch {
-      if error.endsUpload, [403, 409, 412].contains(error.status) { forget(reception, record, store) }
-      throw error
-    }
-  }
-
-  private func finish(_ record: UploadRecord, as item: StoredItem, _ store: Folder) {
+  func finish(_ record: UploadRecord, as item: StoredItem, _ store: Folder) {
     var record = record
     record.published = item.etag
     // If this fails, for example on a full disk, the length of the file decides whether it is still the published one.
@@ -271,12 +172,6 @@ extension FileStore {
     if renamed != 0 { return }
     saved.end(id)
     noteFinished(id, (try? store.status(id.done)) ?? nil)  // an unreadable record counts as empty
-  }
-
-  private func forget(_ reception: FileReception, _ record: UploadRecord, _ store: Folder) {
-    unlinkInfo(reception.id, store)
-    reception.discard()
-    if record.parts != nil { deleteParts(of: record.id, store) }
   }
 
   func unlinkInfo(_ id: UploadID, _ store: Folder) {

@@ -185,13 +185,13 @@ extension FileStore {
 
 /// The name of a file in `.fullbore`, parsed into upload id and kind.
 struct UploadFile {
-  enum Kind: String { case data, info, done, join, bad }
+  enum Kind: String { case data, info, done, join, bad, group }
   var id: UploadID
   var kind: Kind
 
   init?(_ name: BytePath) {
-    // Most names in a full folder have this form: 32 digits, a dot, three or four letters.
-    guard 36...37 ~= name.bytes.count, name.bytes[32] == UInt8(ascii: "."),
+    // Most names in a full folder have this form: 32 digits, a dot, three to five letters.
+    guard 36...38 ~= name.bytes.count, name.bytes[32] == UInt8(ascii: "."),
       let id = UploadID(String(decoding: name.bytes[..<32], as: UTF8.self)),
       let kind = Kind(rawValue: String(decoding: name.bytes[33...], as: UTF8.self))
     else { return nil }
@@ -229,6 +229,8 @@ extension UploadID {
   var info: BytePath { BytePath("\(self).info") }
   var done: BytePath { BytePath("\(self).done") }
   var join: BytePath { BytePath("\(self).join") }
+  /// The members of a group that is being published.
+  var group: BytePath { BytePath("\(self).group") }
   /// A damaged record that was set aside.
   var bad: BytePath { BytePath("\(self).bad") }
 }

@@ -110,6 +110,8 @@ package struct UploadRecord: Sendable, Equatable {
   /// The upload ends only when its client says so, by `Upload-Complete: ?1`, and the client has not said so yet. false:
   /// the length alone shows whether the upload is complete, as in tus, and in records of earlier servers.
   package var awaitsEnd: Bool
+  /// The files together with which the upload is published; nil: it is published by itself.
+  package var group: UploadGroup?
   /// The ETag of the published file; nil: the upload was not published yet, or by a server version that did not store
   /// it.
   package var published: String?
@@ -119,9 +121,11 @@ package struct UploadRecord: Sendable, Equatable {
 
   package init(
     _ id: UploadID, target: ServedPath, existing: ExistingRule = .keep, length: Int64?, metadata: String = "",
-    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil, awaitsEnd: Bool = false
+    _ concatenation: Concatenation? = nil, modified: ModificationTime? = nil, awaitsEnd: Bool = false,
+    group: UploadGroup? = nil
   ) {
     self.modified = modified
+    self.group = group
     self.awaitsEnd = awaitsEnd
     self.id = id
     self.target = target
@@ -146,7 +150,7 @@ package struct UploadRecord: Sendable, Equatable {
   var text: String {
     let more = [
       concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
-      modified.map { "mtime \($0.text)\n" }, awaitsEnd ? "awaits end\n" : nil,
+      modified.map { "mtime \($0.text)\n" }, awaitsEnd ? "awaits end\n" : nil, group.map { "group \($0.text)\n" },
       published.map { "published \($0)\n" }, inode.map { "inode \($0)\n" },
     ].compactMap { $0 }
     return """
@@ -192,6 +196,10 @@ package struct UploadRecord: Sendable, Equatable {
       if let text = next("awaits") {
         guard text == "end" else { return nil }
         awaitsEnd = true
+      }
+      if let text = next("group") {
+        guard let group = UploadGroup(text) else { return nil }
+        self.group = group
       }
       published = next("published")
       if let text = next("inode") {

@@ -1,4 +1,5 @@
 import BlobCrypto
+import BlobHTTP
 import Blobs
 
 /// Stores what the server receives: published files under their names, and unfinished uploads hidden from clients.
@@ -85,6 +86,22 @@ package protocol UploadStore: Sendable {
   /// errors end the upload. After any other error publishing can be tried again. A saved upload is remembered as
   /// finished until it expires, even if the server is killed at any instant.
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
+
+  /// Checks a complete upload that is to be published later, and syncs its bytes to disk. Throws as `publish` does. Returns
+  /// whether its name has the same bytes already.
+  @discardableResult
+  func prepare(_ reception: any Reception, _ record: UploadRecord) throws(ServerError) -> Bool
+
+  /// Publishes saved uploads as `publish` does, in this order, and so that all of them get their names or none does. They were
+  /// prepared before. After a throw none has a name. If the server is killed, `begunGroups` has them at the next start, and
+  /// those that have no names yet are published with `isResumed`.
+  func publish(_ group: [PendingMember], isResumed: Bool) throws(ServerError) -> [Publication]
+
+  /// The groups whose publication a killed server has begun, each in its order.
+  func begunGroups() -> [[UploadID]]
+
+  /// Forgets a group of `begunGroups`.
+  func endGroup(_ members: [UploadID])
 
   /// How many more bytes can be stored, as far as disk and quota are concerned; nil: the system does not tell.
   var free: Int64? { get }
@@ -210,6 +227,8 @@ package struct Publication: Sendable {
   package var item: StoredItem
   /// Whether the file has the modification time that its record requests.
   package var hasModificationTime = false
+  /// The group that was published with this file; nil: the file was published alone, or in an earlier attempt.
+  package var group: UploadGroup?
   /// The version of the file, for the client; nil: it may not know it.
   package var etag: String? { isConcealed ? nil : item.etag }
   private var isConcealed = false

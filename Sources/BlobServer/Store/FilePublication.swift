@@ -1,0 +1,150 @@
+import Blobs
+import Platform
+
+/// The publication of one upload in steps, so that several uploads can take each step together.
+struct FilePublication {
+  private let files: FileStore
+  private let reception: FileReception
+  let record: UploadRecord
+  private let isSaved: Bool
+  /// The folder of unfinished uploads, and the one that gets the file.
+  private let store: Folder
+  private let folder: Folder
+  /// A file has the name, which may be replaced.
+  private(set) var replaces = false
+  private var isSynced = false
+  private var hasTime = false
+  private var length: Int64 { reception.length }
+
+  init(
+    of reception: any Reception, _ record: UploadRecord, isSaved: Bool, in files: FileStore
+  ) throws(ServerError) {
+    guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
+    (self.files, self.reception, self.record, self.isSaved) = (files, reception, record, isSaved)
+    store = try files.uploads()
+    folder = try ServerError.retryable { () throws(ServerError) in
+      try files.folder(record.target.parent, creating: true)
+    }
+  }
+
+  /// Applies the rule for an existing file. Returns its item if the bytes are equal; nil: the upload can be shown.
+  mutating func meet() throws(ServerError) -> stat? {
+    let before = try ServerError.retryable { () throws(ServerError) in try folder.status(record.target.name) }
+    replaces = before != nil
+    return try ending { () throws(ServerError) -> stat? in
+      guard let before else {
+        try record.existing.checkVersion(nil, at: record.target)
+        return nil
+      }
+      let item = try FileStore.item(before, record.target)
+      try record.existing.admit(item, at: record.target, length: length)
+      if record.existing.replaces { return nil }
+      let file = try ServerError.retryable { () throws(ServerError) in
+        try folder.open(record.target.name, O_RDONLY)
+      }
+      if try reception.hasSameBytes(as: file, files.interruption) { return before }
+      throw ServerError(409, "\(record.target) exists with other bytes", kind: .nameTaken)
+    }
+  }
+
+  /// The bytes were published before.
+  func end(as status: stat) -> Publication {
+    let same = StoredItem(status)
+    if isSaved { files.finish(record, as: same, store) }
+    reception.discard()
+    return Publication(outcome: .same, item: same, hasModificationTime: record.modified?.isTime(of: status) == true)
+  }
+
+  mutating func sync() throws(ServerError) {
+    if isSynced { return }
+    try reception.sync()
+    isSynced = true
+  }
+
+  /// Gives the file its name. Returns false if the file now at the target must not be replaced.
+  mutating func show() throws(ServerError) -> Bool {
+    // Unfinished uploads expire by the modification time of their data, so the client's time is only set just before
+    // publication.
+    hasTime = record.modified?.apply(to: reception.file) ?? false
+    var isShown = false
+    defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
+    isShown = try ServerError.retryable { () throws(ServerError) in try rename() }
+    return isShown
+  }
+
+  /// Takes the name away from a file that was shown and has replaced no other one.
+  func hide() throws(ServerError) {
+    let (data, name) = (record.id.data, record.target.name)
+    try files.quota.changing { () throws(ServerError) in
+      if renameNew(folder, name, store, data) != 0 {
+        throw BlobServer.failed("take back", record.target.description)
+      }
+      files.quota.remove(length)
+    }
+    // The bytes had room before.
+    _ = try? files.quota.reserve(record.id, held: length)
+    futimens(reception.file.number, nil)
+  }
+
+  /// Syncs the folder and finishes the record.
+  mutating func settle() throws(ServerError) -> Publication {
+    try folder.sync(record.target.parent.description)
+    var status = stat()
+    if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
+    if hasTime, record.modified?.isNearTime(of: status) == false {
+      hasTime = false
+      futimens(reception.file.number, nil)
+      if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
+    }
+    let item = StoredItem(status)
+    if isSaved { files.finish(record, as: item, store) }
+    return Publication(outcome: replaces ? .replaced : .created, item: item, hasModificationTime: hasTime)
+  }
+
+  /// Renames the data file to its target and counts it as published.
+  private func rename() throws(ServerError) -> Bool {
+    let (data, name) = (record.id.data, record.target.name)
+    func change() throws(ServerError) -> Bool {
+      var old: stat?
+      if case .replaceVersion(let etag) = record.existing {
+        old = try folder.status(name)
+        if old.map({ StoredItem($0).etag }) != etag { return false }
+      } else if replaces, files.quota.isLimited {
+        old = try folder.status(name)
+      }
+      let renamed =
+        replaces
+        ? data.withCString { data in name.withCString { renameat(store.number, data, folder.number, $0) } }
+        : renameNew(store, data, folder, name)
+      if renamed != 0 {
+        let problem = errno
+        if problem == EEXIST { return false }
+        if problem == ENOENT, try store.status(data) == nil {
+          throw isSaved
+            ? ServerError(410, "the upload is gone")
+            : ServerError(500, "someone has removed the bytes from \(ServedPath.storeName) while they came")
+        }
+        errno = problem
+        throw failed("publish", record.target.description)
+      }
+      files.quota.publish(record.id, length, replacing: old.map { Int64($0.st_size) } ?? 0)
+      return true
+    }
+    // A new name replaces no file, so the lock is only needed for the sum of the quota.
+    return try replaces || files.quota.isLimited ? files.quota.changing(change) : change()
+  }
+
+  /// Deletes the upload if `decide` throws an error that is final for this name.
+  private func ending<Result>(_ decide: () throws(ServerError) -> Result) throws(ServerError) -> Result {
+    do throws(ServerError) {
+      return try decide()
+    } catch {
+      if error.endsUpload, [403, 409, 412].contains(error.status) {
+        files.unlinkInfo(record.id, store)
+        reception.discard()
+        if record.parts != nil { files.deleteParts(of: record.id, store) }
+      }
+      throw error
+    }
+  }
+}
