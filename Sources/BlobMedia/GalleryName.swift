@@ -29,38 +29,15 @@ public struct GalleryName: Sendable, Hashable {
   /// stem, except for upper and lower case.
   public let stem: BytePath
   /// A name that all pictures of one burst share; nil if the picture is not part of a burst.
-  public let burst: BytePath?
+  public var burst: BytePath? { Self.burst(in: stem.bytes) }
 
   /// Analyses a name. It looks at no file.
   public init(_ name: BytePath) {
     self.name = name
-    var (stem, ending) = Self.split(name.bytes)
-    kind = Self.kind(of: ending)
-    // Some programs append the extension of a sidecar to the photo's whole name: IMG_1234.CR2.xmp.
-    if kind == .sidecar, case (let inner, let photo) = Self.split(stem),
-      ![.other, .sidecar].contains(Self.kind(of: photo))
-    {
-      stem = inner
+    (kind, isRendered, stem) = name.bytes.withUnsafeBytes { bytes in
+      let parts = GalleryNameParts(bytes)
+      return (parts.kind, parts.isRendered, BytePath(parts.stem(of: bytes)))
     }
-    let plain = Self.withoutMark(stem, kind)
-    isRendered = plain.isRendered
-    self.stem = BytePath(plain.stem)
-    burst = Self.burst(in: plain.stem)
-  }
-
-  /// `IMG_E1234` is the rendering of `IMG_1234`. `IMG_O1234.AAE` describes the previous edit. Another manufacturer
-  /// names renderings `…-edited`.
-  private static func withoutMark(_ stem: [UInt8], _ kind: Kind) -> (stem: [UInt8], isRendered: Bool) {
-    if stem.count > 5, isDigits(stem[5...]), stem.starts(with: "IMG_".utf8) {
-      let mark = stem[4]
-      if mark == UInt8(ascii: "E") { return (Array(stem[..<4] + stem[5...]), kind == .photo || kind == .video) }
-      if mark == UInt8(ascii: "O"), kind == .sidecar { return (Array(stem[..<4] + stem[5...]), false) }
-    }
-    let edited = Array("-edited".utf8)
-    if stem.count > edited.count, stem.suffix(edited.count).elementsEqual(edited), kind == .photo || kind == .video {
-      return (Array(stem.dropLast(edited.count)), true)
-    }
-    return (stem, false)
   }
 
   /// The common part of names such as `…_BURST012_COVER` and `00012IMG_00012_BURST20240102030405…`.
@@ -74,16 +51,7 @@ public struct GalleryName: Sendable, Hashable {
   }
 
   /// The name without its extension, with the mark of a rendering.
-  var ownStem: BytePath { BytePath(Self.split(name.bytes).stem) }
-
-  private static func split(_ name: [UInt8]) -> (stem: [UInt8], ending: [UInt8]) {
-    guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return (name, []) }
-    return (Array(name[..<dot]), Array(name[(dot + 1)...]))
-  }
-
-  private static func kind(of ending: [UInt8]) -> Kind {
-    kinds[String(decoding: ending, as: UTF8.self).lowercased()] ?? .other
-  }
+  var ownStem: BytePath { name.bytes.withUnsafeBytes { BytePath($0[..<GalleryNameParts.stemEnd(in: $0[...])]) } }
 
   /// Whether the stem has the form `IMG_1234`, from which the name of an edit follows.
   static func isNumbered(_ stem: BytePath) -> Bool {
@@ -91,7 +59,7 @@ public struct GalleryName: Sendable, Hashable {
   }
 
   private static func isDigits(_ bytes: ArraySlice<UInt8>) -> Bool { bytes.allSatisfy(isDigit) }
-  private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+  static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
   static let photos = ["heic", "jpg", "jpeg", "png", "heif", "hif", "avif", "webp", "tif", "tiff", "gif"]
   static let videos = ["mov", "mp4", "m4v", "3gp"]
@@ -100,9 +68,4 @@ public struct GalleryName: Sendable, Hashable {
     "dng", "cr2", "cr3", "crw", "nef", "nrw", "arw", "sr2", "srf", "raf", "orf", "rw2", "pef", "srw", "x3f", "3fr",
     "iiq", "rwl",
   ]
-  private static let kinds: [String: Kind] = [
-    (photos, Kind.photo), (videos, .video), (sidecars, .sidecar), (raws, .raw),
-  ].reduce(into: [:]) { kinds, group in
-    for ending in group.0 { kinds[ending] = group.1 }
-  }
 }
