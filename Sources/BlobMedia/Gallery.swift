@@ -27,7 +27,7 @@ public struct Gallery: Sendable {
   public let edits: GalleryEdits
 
   /// Creates a gallery that selects these versions. It looks at nothing.
-  public init(_ edits: GalleryEdits = .current) { self.edits = edits }
+  public init(_ edits: GalleryEdits = .both) { self.edits = edits }
 
   /// Whether a file is wanted. `isThere` returns whether the folder has a file of that name.
   ///

@@ -12,8 +12,9 @@ package struct FileGroup: Sendable, Hashable {
   package init(_ key: BytePath, isMain: Bool) { (self.key, self.isMain) = (key, isMain) }
 }
 
-/// Gives the files of a group the number of its main file. The other files wait until that has ended, because its name may
-/// turn out to be taken only at the destination.
+/// Sends the files of a group after its main file, so that none of them is at the destination without it, and gives them
+/// the number of the main file, whose name may turn out to be taken only at the destination. Where the server publishes
+/// groups, files wait only for the number.
 ///
 /// Memory is limited: only the latest groups are remembered. Feeds give the files of a group together, its main file first;
 /// what they give much later, they look up in the journal.
@@ -34,17 +35,22 @@ package final class GroupNumbers: Sendable {
     /// How many wait for a main file that was not found yet.
     var unseen = 0
     var waitsForUnseen: Bool
+    /// How many files of each group are on their way, and why the main file of a group was not sent. Both are forgotten with the
+    /// last of the files.
+    var left: [BytePath: Int] = [:]
+    var failures: [BytePath: UploadError] = [:]
   }
   private let state: Mutex<State>
-  private let numbering: @Sendable (UploadItem, Int) -> UploadItem?
+  private let numbering: (@Sendable (UploadItem, Int) -> UploadItem?)?
   /// More files do not wait for a main file that may not come.
   private static let mostUnseen = 4096
   /// Many more groups than the files that are under way or listed have.
   package static let mostGroups = 8192
 
   /// - `waitsForUnseen`: files may come before their main file, and the feed has an end.
-  /// - `numbering`: returns the item under its name with this number; nil: another file has that name.
-  package init(waitsForUnseen: Bool, numbering: @escaping @Sendable (UploadItem, Int) -> UploadItem?) {
+  /// - `numbering`: returns the item under its name with this number; nil: another file has that name. nil: files do not
+  ///   get other names.
+  package init(waitsForUnseen: Bool, numbering: (@Sendable (UploadItem, Int) -> UploadItem?)?) {
     state = Mutex(State(waitsForUnseen: waitsForUnseen))
     self.numbering = numbering
   }
@@ -75,31 +81,62 @@ package final class GroupNumbers: Sendable {
     state.withLock { $0.remember(group.key, Group(number: number, hasEnded: true)) }
   }
 
-  /// How many groups are remembered.
-  package var count: Int { state.withLock { $0.groups.count } }
+  /// How many groups are remembered or on their way.
+  package var count: Int { state.withLock { $0.groups.count + $0.left.count } }
 
   /// The item under the number of its group; nil: it has that, or cannot get it.
   func numbered(_ item: UploadItem) -> UploadItem? {
     guard let group = item.group, !group.isMain, let number = number(of: group), item.numbered?.number ?? 1 < number
     else { return nil }
-    return numbering(item, number)
+    return numbering?(item, number)
+  }
+
+  /// Files get other names.
+  package var isNumbering: Bool { numbering != nil }
+
+  /// The main file of a group was not sent.
+  func note(_ failure: UploadError, of item: UploadItem) {
+    guard let group = item.group, group.isMain else { return }
+    state.withLock { state in
+      if state.left[group.key] != nil { state.failures[group.key] = failure }
+    }
+  }
+
+  /// The error of a file whose main file was not sent; nil: it may be sent. Where the server publishes groups, it says itself
+  /// what becomes of the file.
+  func refusal(of work: UploadQueue.Claimed) -> UploadError? {
+    guard let group = work.item.group, !group.isMain, work.item.target.group == nil, work.entry != nil,
+      let failure = state.withLock({ $0.failures[group.key] })
+    else { return nil }
+    var error = UploadError(
+      .giveUp, failure.side,
+      "it is not sent, because the picture that it belongs to was not: \(failure.message)",
+      status: failure.status)
+    error.cause = failure.cause
+    return error
   }
 
   /// Called before the files can be sent.
   func begin(_ works: [UploadQueue.Claimed]) {
     for work in works {
-      guard let group = work.item.group, group.isMain else { continue }
+      guard let group = work.item.group, isOrdered(work) else { continue }
+      state.withLock { $0.left[group.key, default: 0] += 1 }
+      if !group.isMain { continue }
       note(work.item.numbered?.number ?? 1, of: group)
       state.withLock { state in
+        state.failures[group.key] = nil
         guard state.underWay.insert(group.key).inserted else { return }
         state.unseen -= state.waiting[group.key]?.count ?? 0
       }
     }
   }
 
+  /// Whether the files of its group have an order. Where the server publishes groups, they have one only for their numbers.
+  private func isOrdered(_ work: UploadQueue.Claimed) -> Bool { isNumbering || work.item.target.group == nil }
+
   /// Whether the file is not to be sent now. It comes back from `end` or `takeUnseen`.
   func keepsWaiting(_ work: UploadQueue.Claimed) -> Bool {
-    guard let group = work.item.group, !group.isMain else { return false }
+    guard let group = work.item.group, !group.isMain, isOrdered(work) else { return false }
     // It has its name already.
     if case .done = work.claim { return false }
     return state.withLock { state in
@@ -115,10 +152,15 @@ package final class GroupNumbers: Sendable {
 
   /// Called after a file was sent, or was not. Returns the files that have waited for it.
   func end(_ work: UploadQueue.Claimed) -> [UploadQueue.Claimed] {
-    guard let group = work.item.group, group.isMain else { return [] }
+    guard let group = work.item.group, isOrdered(work) else { return [] }
     return state.withLock { state in
+      state.leave(group.key)
+      if !group.isMain { return [] }
       state.underWay.remove(group.key)
-      state.remember(group.key, Group(number: state.groups[group.key]?.number ?? 1, hasEnded: true))
+      // A number is wanted by files that come much later, too.
+      if isNumbering {
+        state.remember(group.key, Group(number: state.groups[group.key]?.number ?? 1, hasEnded: true))
+      }
       return state.waiting.removeValue(forKey: group.key) ?? []
     }
   }
@@ -127,7 +169,11 @@ package final class GroupNumbers: Sendable {
   func takeUnseen() -> [UploadQueue.Claimed] {
     state.withLock { state in
       let unseen = state.waiting.filter { !state.underWay.contains($0.key) }
-      for key in unseen.keys { state.waiting[key] = nil }
+      for (key, works) in unseen {
+        state.waiting[key] = nil
+        // The caller begins with them again.
+        for _ in works { state.leave(key) }
+      }
       (state.unseen, state.waitsForUnseen) = (0, false)
       return unseen.values.flatMap(\.self)
     }
@@ -143,6 +189,13 @@ package final class GroupNumbers: Sendable {
 }
 
 extension GroupNumbers.State {
+  /// A file of the group is not on its way any more.
+  fileprivate mutating func leave(_ key: BytePath) {
+    guard let count = left[key] else { return }
+    left[key] = count > 1 ? count - 1 : nil
+    if count == 1 { failures[key] = nil }
+  }
+
   fileprivate mutating func remember(_ key: BytePath, _ group: GroupNumbers.Group) {
     if groups.updateValue(group, forKey: key) != nil { return }
     if order.count < GroupNumbers.mostGroups { return order.append(key) }

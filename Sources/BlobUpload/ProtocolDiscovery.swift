@@ -54,7 +54,7 @@ public struct NegotiatedProtocol: ProtocolDiscovery {
     if let refusal = UploadError(asking: request, response) { throw refusal }
     let resumable = IETFResumable(checksum: checksum)
     if isStream, checksum == nil, response.isSuccess, let limits = resumable.limits(from: response.headers) {
-      return UploadOffer(resumable.offered, limits)
+      return UploadOffer(resumable.offered(response.headers), limits)
     }
     let tus = Tus(checksum: checksum)
     if response.isSuccess, let limits = tus.limits(from: response.headers), limits.firstPart > 0 || checksum != nil {
@@ -63,7 +63,7 @@ public struct NegotiatedProtocol: ProtocolDiscovery {
     }
     if let checksum { try ContentDigest.checkOffer(request, response, checksum, at: target.endpoint) }
     if response.isSuccess, let limits = resumable.limits(from: response.headers) {
-      return UploadOffer(resumable.offered, resumable.bounded(limits))
+      return UploadOffer(resumable.offered(response.headers), resumable.bounded(limits))
     }
     if checksum == nil, response.isSuccess, WebDAV.isOffered(by: response.headers) {
       let dav = WebDAV()

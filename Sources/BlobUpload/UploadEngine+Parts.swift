@@ -27,7 +27,9 @@ extension UploadEngine {
       uploader.destination.limits.isParallel,
       let length = info.length, length >= uploader.splitting.leastLength, source.access == .random,
       // A trace is one sequence of checksums, which parallel parts cannot produce.
-      ledger == nil || !info.wantsTrace, uploader.partsAtOnce != 1
+      ledger == nil || !info.wantsTrace, uploader.partsAtOnce != 1,
+      // The response for the parts of a member does not say whether it waits for the other members.
+      target.group == nil
     else {
       if let session {
         // Parts that may belong to another version are not resumed.

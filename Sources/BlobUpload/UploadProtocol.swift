@@ -96,6 +96,9 @@ public struct UploadTarget: Sendable {
   /// Modification time of the source in nanoseconds since 1970, which the server is asked to keep; nil: it is not sent.
   /// Forms do not transmit it.
   public var modified: Int64?
+  /// The files together with which the server publishes this one; nil: it is published by itself. Set only for servers that
+  /// publish groups.
+  package var group: UploadGroup?
   /// A digest of what decides where the file arrives, besides `url`; nil: `url` is sufficient.
   var recipient: String?
 

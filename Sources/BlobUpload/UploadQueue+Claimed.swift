@@ -22,5 +22,19 @@ extension UploadQueue {
       self.losses = losses
       self.names = names
     }
+
+    /// The entry in the journal that this process has claimed; nil: there is none.
+    var entry: Int64? {
+      switch claim {
+      case .fresh(let id), .replaced(let id, _): id
+      case .resume(let entry), .unsure(let entry): entry.id
+      case .busy, .done: nil
+      }
+    }
+
+    /// The same claim of a changed item.
+    func with(_ item: UploadItem) -> Claimed {
+      Claimed(item, claim, progress, looks: looks, losses: losses, names: names)
+    }
   }
 }

@@ -156,7 +156,7 @@ extension UploadQueue {
   func knowsNumbers() async throws(UploadError) -> Bool {
     // The receiver of a form decides on names.
     if uploader.destination.traits.recipient != nil { return false }
-    if groups != nil { return true }
+    if groups?.isNumbering == true { return true }
     do { return try await journal.destinations().contains { $0.renames == true } } catch {
       throw UploadError(journal: error)
     }
@@ -229,7 +229,7 @@ extension UploadItem {
     (item.numbered, item.twin) = (numbered, nil)
     item.target = destination.target(
       numbered.path, length: target.length, contentType: target.contentType, overwrite: target.overwrite)
-    (item.target.modified, item.target.metadata) = (target.modified, target.metadata)
+    (item.target.modified, item.target.metadata, item.target.group) = (target.modified, target.metadata, target.group)
     return item
   }
 

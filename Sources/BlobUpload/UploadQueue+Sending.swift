@@ -37,7 +37,18 @@ extension UploadQueue {
     } catch {
       return await fail(work, id, progress, error, isStored: false, engine, observer)
     }
-    return verify ? await verify(sent, engine) : await finish(sent, at: sent.result.location, engine)
+    if grouped.holds(sent) { return nil }
+    var ending = await endStored(sent, engine)
+    for other in grouped.takePublished(with: sent) {
+      let error = await endStored(other, engine)
+      ending = ending ?? error
+    }
+    return ending
+  }
+
+  /// Ends an item that the server has under its name.
+  private func endStored(_ sent: SentItem, _ engine: UploadEngine) async -> UploadError? {
+    verify ? await verify(sent, engine) : await finish(sent, at: sent.result.location, engine)
   }
 
   /// Notes that the item is done. `location`: where the file is, from the server.
@@ -73,12 +84,21 @@ extension UploadQueue {
     if let again = await lookAgain(work, id, progress, error) { return await handle(again, engine, observer) }
     if let again = await underNextName(work, id, progress, error) { return await handle(again, engine, observer) }
     // A file that cannot be read back was not refused.
-    let failure = isStored ? error : judged(error)
+    return await end(work, id, progress, isStored ? error : judged(error), observer)
+  }
+
+  /// Notes that the item has failed, which is final in this run. Returns the error after which no other item can succeed;
+  /// nil: continue.
+  func end(
+    _ work: Claimed, _ id: Int64, _ progress: UploadProgress, _ failure: UploadError, _ observer: some UploadObserver
+  ) async -> UploadError? {
     if staysOpen(work.item, failure) {
       release([work])
     } else if await !isLeftOut(id, failure) {
       journal.failed(id, failure.message)
     }
+    groups?.note(failure, of: work.item)
+    grouped.note(failure, of: work.item)
     observer.ended(work.item, progress, .failed(failure))
     return failure.endsQueue ? failure : nil
   }

@@ -30,8 +30,10 @@ public struct UploadQueue: Sendable {
   public var replacesGrown = false
   /// What becomes of items whose names have other bytes at the destination.
   package var conflicts = Conflicts.fail
-  /// Gives files that belong together the same number; nil: each has its own.
+  /// Sends the files of one photo in an order, with the same number; nil: each goes by itself.
   package var groups: GroupNumbers?
+  /// The groups that the server publishes together.
+  let grouped = GroupedUploads()
   /// An item is as after an interruption if the server has refused the credentials, or if its source has changed: the
   /// caller, or the next run, goes on with it.
   package var keepsOpen = false
@@ -92,7 +94,7 @@ public struct UploadQueue: Sendable {
       group.addTask {
         func hand(on works: [Claimed]) async {
           if works.isEmpty { return }
-          let works = smallFirst(works)
+          let works = smallFirst(inGroups(works))
           groups?.begin(works)
           if await !channel.send(works) { release(works) }
         }
@@ -123,9 +125,10 @@ public struct UploadQueue: Sendable {
                 isLarge(work)
                 ? await large.pass { await handle(work, engine, observer) } : await handle(work, engine, observer)
               if let error { stop(error) }
-              let members = groups?.end(work) ?? []
-              if fatal.error == nil { next += members } else { release(members) }
               if let error = await prove(unproved.takeBatch(), engine) { stop(error) }
+              if work.item.group == nil, work.item.target.group == nil { continue }
+              let members = (groups?.end(work) ?? []) + (await grouped.end(work, in: self))
+              if fatal.error == nil { next += members } else { release(members) }
             }
           }
           if let error = await proveRest(engine, isStopped: fatal.error != nil) { stop(error) }
@@ -144,6 +147,7 @@ public struct UploadQueue: Sendable {
       withExtendedLifetime(executor) {}
     }
     release(groups?.drop() ?? [])
+    grouped.drop(in: self)
     if fatal.error == nil, !Task.isCancelled { await deleteLeftovers() }
     try await flush()
     // A second response to the last request on a connection has had some time to arrive.
@@ -205,6 +209,9 @@ public struct UploadQueue: Sendable {
   func handle(
     _ work: Claimed, _ engine: UploadEngine, _ observer: some UploadObserver
   ) async -> UploadError? {
+    if let id = work.entry, let error = groups?.refusal(of: work) {
+      return await end(work, id, UploadProgress(), error, observer)
+    }
     let work = await underGroupNumber(work)
     switch work.claim {
     case .fresh(let id): return await send(work, id, engine, observer)

@@ -12,6 +12,14 @@ public struct UploadResult: Sendable, Codable, Hashable {
   public var length: Int64?
   /// The server already had the same bytes under the name, and has stored nothing.
   public var wasThere = false
+  /// What has become of the group of the upload; nil: it belongs to none, or the server has published that before.
+  package var group: GroupOutcome?
+  package enum GroupOutcome: String, Sendable, Codable {
+    /// The server has all bytes, and gives the file its name once the other members have arrived.
+    case waiting
+    /// The server has published all members with this upload.
+    case published
+  }
   /// The server's bytes were found equal to those of the source, by reading them back or by a digest. They may have
   /// been sent by another upload.
   public var isCompared: Bool

@@ -27,6 +27,7 @@ final class UploadRun {
     guard let session = earlier.session else { return }
     self.earlier = earlier
     self.session = session
+    if engine.uploader.destination.traits.publishesGroups { self.session?.group = target.group }
     // If the upload can be resumed after its creation, the offset that the server reports is checked against the bytes
     // that earlier runs may have sent.
     transfer.sentEnd = engine.uploader.destination.traits.resumesCreations ? earlier.sentLimit : nil

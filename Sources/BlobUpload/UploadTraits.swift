@@ -64,6 +64,8 @@ public struct UploadTraits: Sendable {
   /// A digest that the server tells may be one that the sending program has told it, which proves nothing about the
   /// stored bytes.
   public var repeatsDigests: Bool
+  /// The server publishes the files of a group together.
+  package var publishesGroups = false
   /// Signs every request to the destination, as the last thing before it is sent; nil: requests are not signed.
   public var sign: (@Sendable (inout HTTPRequest) -> Void)?
 

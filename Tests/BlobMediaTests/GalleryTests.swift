@@ -65,7 +65,7 @@ import Testing
 
   @Test func whatIsLeftOutIsExplained() {
     let names: Set<BytePath> = ["IMG_0001.HEIC", "IMG_E0001.JPG"]
-    let choice = Gallery().choice(GalleryName("IMG_0001.HEIC"), names.contains)
+    let choice = Gallery(.current).choice(GalleryName("IMG_0001.HEIC"), names.contains)
     #expect(choice == .leftOut(reason: "its edit IMG_E0001.JPG is sent"))
   }
 

@@ -48,7 +48,7 @@ import Testing
   /// A folder of more names than are sorted otherwise, and files that are given one by one.
   @Test func thePictureComesFirstAndTheOtherFilesOfItsPhotoFollow() {
     var options = TreeOptions()
-    options.keepsPhotosTogether = true
+    options.mostPhotos = PhotoGroups.most
     let count = FileTree.sortedLimit / 3 + 1
     for number in 0..<count {
       for name in ["IMG_\(number).ARW", "IMG_\(number).JPG", "IMG_E\(number).JPG"] {

@@ -31,7 +31,7 @@ import Testing
     let names = (0..<50).flatMap { number in ["AAE", "ARW", "JPG"].map { BytePath("/card/IMG_\(number).\($0)") } }
     for name in names { expect(true, settling.note(name, as: name.name, stamp(1), after: .seconds(2), at: at(0))) }
     var options = TreeOptions()
-    options.keepsPhotosTogether = true
+    options.mostPhotos = PhotoGroups.most
     let due = settling.due(at: at(2), options).map(\.path.description)
     #expect(due.count == 150)
     for start in stride(from: 0, to: due.count, by: 3) {

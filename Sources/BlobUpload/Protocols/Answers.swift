@@ -167,13 +167,22 @@ extension String {
 extension HTTPResponse {
   /// A Fullbore server already had the bytes before they were sent.
   var saysUnchanged: Bool { headers[UploadOutcomeField.name] == UploadOutcomeField.unchanged }
+  /// A Fullbore server has all bytes, and waits for the other members of the group.
+  var saysWaiting: Bool { headers[UploadOutcomeField.name] == UploadOutcomeField.waiting }
 }
 
 extension UploadResult {
-  /// Notes in the result whether the final response says that the server already had the bytes.
-  func told(by response: HTTPResponse) -> UploadResult {
+  /// Notes in the result whether the final response says that the server already had the bytes, and what has become of the
+  /// upload's group; nil: the upload belongs to none.
+  func told(by response: HTTPResponse, of group: UploadGroup?) -> UploadResult {
     var result = self
     result.wasThere = response.saysUnchanged
+    guard let group else { return result }
+    if response.saysWaiting {
+      result.group = .waiting
+    } else if response.headers[UploadGroup.field].flatMap({ UploadGroup($0) })?.id == group.id {
+      result.group = .published
+    }
     return result
   }
 }

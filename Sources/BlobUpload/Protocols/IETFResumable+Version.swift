@@ -39,4 +39,20 @@ extension IETFResumable {
       "\(request.method) \(request.url): the server speaks interop version \(spoken.prefix(8)) of resumable uploads, and "
         + "fullbore speaks version \(Self.version) (\(response.summary)). \(advice)")
   }
+
+  /// The protocol for a server that has reported its limits.
+  func offered(_ headers: HTTPHeaders) -> IETFResumable {
+    var uploadProtocol = self
+    uploadProtocol.isOffered = true
+    uploadProtocol.publishesGroups = headers[UploadGroup.field] != nil
+    return uploadProtocol
+  }
+
+  /// The error if the server calls an upload complete that was announced as incomplete (`Upload-Complete: ?0`).
+  func tooSoon(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
+    UploadError(
+      .restart, .file,
+      "\(request.method) \(request.url): the server says that the upload is complete, and was told that more would come",
+      status: response.status)
+  }
 }

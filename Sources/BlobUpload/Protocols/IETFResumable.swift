@@ -17,6 +17,8 @@ public struct IETFResumable: UploadProtocol {
   public var checksum: Digest.Algorithm?
   /// The server has reported its limits, as the protocol requires, so its responses must follow the protocol too.
   var isOffered = false
+  /// The server publishes the members of a group together.
+  var publishesGroups = false
   private let uploads = OpenUploads()
 
   /// Creates the protocol. Files up to `wholeUpTo` bytes are sent with the request that creates the upload.
@@ -26,10 +28,12 @@ public struct IETFResumable: UploadProtocol {
   }
 
   public var traits: UploadTraits {
-    UploadTraits(
+    var traits = UploadTraits(
       resumesCreations: true, acknowledgesOnTheWay: true, postsToEndpoint: true,
       digests: checksum == nil ? .none : .ahead, queries: .ofOneFile, checksums: DigestField.algorithms.map(\.algorithm)
     )
+    traits.publishesGroups = publishesGroups
+    return traits
   }
 
   /// OPTIONS. Servers that implement the draft must respond with their limits; older ones do not.
@@ -38,15 +42,8 @@ public struct IETFResumable: UploadProtocol {
     let response = try await with.send(request)
     if let refusal = UploadError(asking: request, response) { throw refusal }
     if let checksum { try ContentDigest.checkOffer(request, response, checksum, at: target.endpoint) }
-    if let limits = limits(from: response.headers) { return UploadOffer(offered, bounded(limits)) }
+    if let limits = limits(from: response.headers) { return UploadOffer(offered(response.headers), bounded(limits)) }
     return UploadOffer(self, bounded(PartLimits(firstPart: .max)))
-  }
-
-  /// The protocol for a server that has reported its limits.
-  var offered: IETFResumable {
-    var uploadProtocol = self
-    uploadProtocol.isOffered = true
-    return uploadProtocol
   }
 
   // MARK: Creation
@@ -62,6 +59,7 @@ public struct IETFResumable: UploadProtocol {
     request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
     request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers.add("If-Match", "*") }
+    request.headers[UploadGroup.field] = target.group?.text
     let told = AnnouncedSession()
     let response = try await send(&request, first?.body, with) { url, fields in
       let session = Self.session(url, target, fields)
@@ -90,7 +88,11 @@ public struct IETFResumable: UploadProtocol {
         if isOffered { try await checkStored(target, first.body, request, response, with) }
         try await with.confirm(response, to: request, first.body, target)
       }
-      return .finished(result(of: response))
+      // The next run asks the upload that waits for the other members of its group.
+      if target.group != nil, response.saysWaiting, let url = try? request.uploadURL(response.head) {
+        with.opened(Self.session(url, target, response.headers))
+      }
+      return .finished(result(of: response, target.group))
     }
     if isWhole == true { throw tooSoon(request, response) }
     guard isWhole == false else {
@@ -123,19 +125,11 @@ public struct IETFResumable: UploadProtocol {
       status: response.status)
   }
 
-  private func result(of response: HTTPResponse) -> UploadResult {
+  private func result(of response: HTTPResponse, _ group: UploadGroup?) -> UploadResult {
     UploadResult(
       location: response.headers["Location"], reply: response.body,
       length: StructuredField.integer(response.headers["Upload-Offset"])
-    ).told(by: response)
-  }
-
-  /// The error if the server calls an upload complete that was announced as incomplete (`Upload-Complete: ?0`).
-  private func tooSoon(_ request: HTTPRequest, _ response: HTTPResponse) -> UploadError {
-    UploadError(
-      .restart, .file,
-      "\(request.method) \(request.url): the server says that the upload is complete, and was told that more would come",
-      status: response.status)
+    ).told(by: response, of: group)
   }
 
   private static func session(_ url: HTTPURL, _ target: UploadTarget, _ told: HTTPHeaders) -> UploadSession {
@@ -143,6 +137,7 @@ public struct IETFResumable: UploadProtocol {
       state: ["url": url.text], limits: told.uploadLimits ?? PartLimits(), expires: told.expires)
     session.length = target.length
     session.names = base64(target.path.bytes)
+    session.group = target.group
     return session
   }
 
@@ -170,9 +165,11 @@ public struct IETFResumable: UploadProtocol {
         .restart, .destination, "HEAD \(request.url): the server expects \(theirs) bytes, the source has \(ours)")
     }
     try uploads.note(session)
-    if StructuredField.boolean(response.headers["Upload-Complete"]) == true {
+    // An upload that waits for the other members of its group is told which these are now.
+    let isWaiting = session.group != nil && response.saysWaiting
+    if !isWaiting, StructuredField.boolean(response.headers["Upload-Complete"]) == true {
       uploads.end(session)
-      return .finished(result(of: response))
+      return .finished(result(of: response, session.group))
     }
     guard let offset = StructuredField.integer(response.headers["Upload-Offset"]), offset >= 0 else {
       throw UploadError(
@@ -194,7 +191,7 @@ public struct IETFResumable: UploadProtocol {
     async throws(UploadError) -> Sent
   {
     try uploads.note(session)
-    var request = append(at: part.start, isLast: part.isLast, try session.uploadURL())
+    var request = append(at: part.start, isLast: part.isLast, session, try session.uploadURL())
     request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum)
     let response = try await send(&request, body, with)
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
@@ -214,7 +211,7 @@ public struct IETFResumable: UploadProtocol {
     if isWhole == true {
       if !part.isLast { throw tooSoon(request, response) }
       uploads.end(session)
-      return .finished(result(of: response))
+      return .finished(result(of: response, session.group))
     }
     if part.isLast {
       throw UploadError(.resync, .destination, "PATCH \(request.url): answered as if there were more to come")
@@ -239,7 +236,7 @@ public struct IETFResumable: UploadProtocol {
     switch try await held(by: session, with) {
     case .finished(let result): return result
     case .upTo(let offset, let session):
-      let request = append(at: offset, isLast: true, try session.uploadURL())
+      let request = append(at: offset, isLast: true, session, try session.uploadURL())
       if let length = session.length, offset != length {
         throw UploadError(.resync, .file, "HEAD \(request.url): the server holds \(offset) bytes of \(length)")
       }
@@ -248,7 +245,7 @@ public struct IETFResumable: UploadProtocol {
       if StructuredField.boolean(response.headers["Upload-Complete"]) == false {
         throw UploadError(.resync, .destination, "PATCH \(request.url): answered as if there were more to come")
       }
-      return result(of: response)
+      return result(of: response, session.group)
     case .parts: throw UploadError(.giveUp, .destination, "resumable uploads have no numbered parts")
     }
   }
@@ -269,8 +266,9 @@ public struct IETFResumable: UploadProtocol {
     throw UploadError(deleting: request, response)
   }
 
-  private func append(at offset: Int64, isLast: Bool, _ url: HTTPURL) -> HTTPRequest {
+  private func append(at offset: Int64, isLast: Bool, _ session: UploadSession, _ url: HTTPURL) -> HTTPRequest {
     var request = request("PATCH", url)
+    request.headers[UploadGroup.field] = session.group?.text
     request.headers.add("Upload-Offset", String(offset))
     request.headers.add("Upload-Complete", isLast ? "?1" : "?0")
     request.headers.add("Content-Type", Self.bodyType)

@@ -44,15 +44,19 @@ extension PlainPut {
     }
   }
 
-  /// Whether the server itself compares a body with the file under the name, and refuses other bytes, as Fullbore's own
-  /// server does. Without evidence the answer is no.
-  func comparesItself(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> Bool {
+  /// The fields of the response to OPTIONS if the server itself compares a body with the file under the name, and refuses
+  /// other bytes, as Fullbore's own server does. nil: there is no evidence of that.
+  func fieldsOfComparing(
+    _ target: UploadTarget, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPHeaders? {
     let request = HTTPRequest("OPTIONS", target.endpoint)
-    guard let response = try? await with.send(request) else { return false }
+    guard let response = try? await with.send(request) else { return nil }
     if response.status == 421 || response.wantsTLS { throw UploadError(request, response) }
-    guard response.isSuccess else { return false }
+    guard response.isSuccess else { return nil }
     let fields = ["Tus-Version", "Upload-Limit", "Want-Content-Digest"]
-    return fields.allSatisfy { response.headers[$0] != nil } && response.headers.list("Allow").contains("PUT")
+    let compares =
+      fields.allSatisfy { response.headers[$0] != nil } && response.headers.list("Allow").contains("PUT")
+    return compares ? response.headers : nil
   }
 }
 

@@ -16,21 +16,29 @@ public struct PlainPut: UploadProtocol {
   /// does not say so in its response to OPTIONS.
   var folders: DavFolders?
   let begun = BegunPuts()
+  /// The server publishes the members of a group together.
+  var publishesGroups = false
 
   /// Creates the protocol. `checksum` is the digest to send with each body; nil: none.
   public init(checksum: Digest.Algorithm? = nil) { self.checksum = checksum }
 
   public var traits: UploadTraits {
-    UploadTraits(
+    var traits = UploadTraits(
       digests: checksum == nil ? .none : .ahead, queries: .ofOneFile, checksums: DigestField.algorithms.map(\.algorithm)
     )
+    traits.publishesGroups = publishesGroups
+    return traits
   }
 
   /// Sends no request unless the server must verify digests, or may compare files: any server that supports PUT is
   /// sufficient.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
     var put = self
-    if asksFirst || comparesLater { put.asksFirst = try await !comparesItself(target, with) && asksFirst }
+    if asksFirst || comparesLater {
+      let fields = try await fieldsOfComparing(target, with)
+      put.asksFirst = fields == nil && asksFirst
+      put.publishesGroups = fields?[UploadGroup.field] != nil
+    }
     if let checksum {
       let request = HTTPRequest("OPTIONS", target.endpoint)
       let response = try await with.send(request)
@@ -86,7 +94,8 @@ public struct PlainPut: UploadProtocol {
     guard let result = result(of: response, to: request, for: target) else {
       throw try await refusal(of: request, response, body, mayMissFolder: !asksAhead, with)
     }
-    try await with.confirm(response, to: request, body, target)
+    // The file is not there yet.
+    if result.group != .waiting { try await with.confirm(response, to: request, body, target) }
     return result
   }
 
@@ -127,14 +136,15 @@ public struct PlainPut: UploadProtocol {
   }
 
   private func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {
-    guard response.saysStored else { return nil }
-    return UploadResult(location: target.url.description, reply: response.body).told(by: response)
+    guard response.saysStored || target.group != nil && response.saysWaiting else { return nil }
+    return UploadResult(location: target.url.description, reply: response.body).told(by: response, of: target.group)
   }
 
   private func put(_ target: UploadTarget) -> HTTPRequest {
     var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
     request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers["If-Match"] = "*" }
+    if let group = target.group { request.headers[UploadGroup.field] = group.text }
     return request
   }
 

@@ -29,6 +29,7 @@ extension Tus {
   /// This protocol adapted to the server's support for checksums and deletion.
   func offered(_ headers: HTTPHeaders) -> Tus {
     var tus = self
+    tus.publishesGroups = headers[UploadGroup.field] != nil
     tus.terminates = headers.list("Tus-Extension").contains("termination")
     tus.trailsChecksums = checksum != nil && headers.list("Tus-Extension").contains("checksum-trailer")
     return tus

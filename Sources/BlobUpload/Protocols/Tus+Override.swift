@@ -179,3 +179,12 @@ extension HTTPRequest {
     isOverridden ? response.status == 204 : response.saysDeleted
   }
 }
+
+extension HTTPResponse {
+  /// tusd aborts a PATCH when another request locks the same upload, and keeps the bytes received so far.
+  var isInterruption: Bool {
+    guard status == 400 else { return false }
+    let text = String(decoding: body.prefix(1000), as: UTF8.self)
+    return text.contains("ERR_UPLOAD_INTERRUPTED") || text.contains("upload has been interrupted by another request")
+  }
+}

@@ -22,6 +22,9 @@ public struct Tus: UploadProtocol {
   /// The server deletes uploads on request; nil: its extensions were not queried. tus 1.0 §Termination.
   package var terminates: Bool?
 
+  /// The server publishes the members of a group together.
+  var publishesGroups = false
+
   /// Uploads are created as parts of another upload.
   var isPart = false
 
@@ -34,10 +37,12 @@ public struct Tus: UploadProtocol {
   }
 
   public var traits: UploadTraits {
-    UploadTraits(
+    var traits = UploadTraits(
       resumesCreations: true, carriesMetadata: true, postsToEndpoint: true,
       digests: checksum == nil ? .none : trailsChecksums ? .trailing : .ahead,
       checksums: Digest.Algorithm.all, namesInFields: true, concatenation: isPart ? nil : TusConcatenation(tus: self))
+    traits.publishesGroups = publishesGroups
+    return traits
   }
 
   /// OPTIONS, without `Tus-Resumable`. tus 1.0 §Core Protocol, OPTIONS.
@@ -90,7 +95,9 @@ public struct Tus: UploadProtocol {
     // secret in it.
     if let length = target.length, first?.part.isLast == true, response.headers.bytes("Upload-Offset") == length {
       let location = response.headers["Location"] == nil ? nil : try request.uploadURL(response.head).text
-      return .finished(UploadResult(location: location, length: length).told(by: response))
+      // The next run asks the upload that waits for the other members of its group.
+      if target.group != nil, response.saysWaiting { with.opened(try session(for: target, request, response)) }
+      return .finished(UploadResult(location: location, length: length).told(by: response, of: target.group))
     }
     let session = try session(for: target, request, response)
     // A response without an offset does not tell how much of the body is stored.
@@ -126,7 +133,7 @@ public struct Tus: UploadProtocol {
     var session = UploadSession(
       state: ["url": url.text], expires: response.headers["Upload-Expires"].flatMap { HTTPDate.seconds($0) })
     session.length = target.length
-    if !isPart { session.names = TusMetadata.names(of: target) }
+    if !isPart { (session.names, session.group) = (TusMetadata.names(of: target), target.group) }
     return session
   }
 
@@ -176,6 +183,7 @@ public struct Tus: UploadProtocol {
       request.headers.add("Upload-Length", String(part.start + length))
       session.length = part.start + length
     }
+    request.headers[UploadGroup.field] = session.group?.text
     request = request.through(with.methods)
     let response = try await send(following: &request, checked: body, with)
     let hasLength = body.length != nil && request.headers["Trailer"] == nil
@@ -233,9 +241,20 @@ public struct Tus: UploadProtocol {
     return UploadError(offsetOf: request, from: part.start, held: held, response)
   }
 
-  /// The server has the whole file once its offset is the length, so no request is needed.
-  public func complete(_ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext) -> UploadResult {
-    UploadResult(location: session.state["url"], length: session.length)
+  /// The server has the whole file once its offset is the length, so no request is needed. An upload that waits for the
+  /// other members of its group is told which these are now: another run may have sent other ones.
+  public func complete(
+    _ session: UploadSession, _ parts: [PartReceipt], _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    guard session.group != nil, let length = session.length else {
+      return UploadResult(location: session.state["url"], length: session.length)
+    }
+    let end = Part(number: 1, start: length, length: 0, isLast: true)
+    let none = BlobSlice(DataSource([]), length: 0)
+    guard case .finished(let result) = try await send(end, none, to: session, with) else {
+      throw UploadError(.resync, .file, "PATCH \(try session.uploadURL()): the server has lost the end of the file")
+    }
+    return result
   }
 
   /// DELETE. A server without this extension keeps the upload until it expires: throws with `KeepsUploads` as the
@@ -260,23 +279,16 @@ public struct Tus: UploadProtocol {
         "\(request.method) \(request.url): the server says that it holds \(offset) bytes of \(length): it cannot be trusted"
       )
     }
-    if offset < length { return .upTo(offset, session) }
+    // It is complete, and its request has no group yet.
+    let asksGroup = request.method == "HEAD" && session.group != nil && response.saysWaiting
+    if offset < length || asksGroup { return .upTo(offset, session) }
     uploads.end(session)
-    return .finished(UploadResult(location: session.state["url"], length: offset).told(by: response))
+    return .finished(UploadResult(location: session.state["url"], length: offset).told(by: response, of: session.group))
   }
 
   private func renewed(_ session: UploadSession, _ response: HTTPResponse) -> UploadSession {
     var session = session
     if let expires = response.headers["Upload-Expires"] { session.expires = HTTPDate.seconds(expires) }
     return session
-  }
-}
-
-extension HTTPResponse {
-  /// tusd aborts a PATCH when another request locks the same upload, and keeps the bytes received so far.
-  fileprivate var isInterruption: Bool {
-    guard status == 400 else { return false }
-    let text = String(decoding: body.prefix(1000), as: UTF8.self)
-    return text.contains("ERR_UPLOAD_INTERRUPTED") || text.contains("upload has been interrupted by another request")
   }
 }

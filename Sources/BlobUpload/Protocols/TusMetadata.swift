@@ -1,3 +1,5 @@
+import BlobHTTP
+
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -15,6 +17,11 @@ enum TusMetadata {
     for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { pairs.append("\(key) \(base64(value.utf8))") }
     if let time = target.modificationTime, target.metadata[ModificationTime.key] == nil {
       pairs.append("\(ModificationTime.key) \(base64(time.text.utf8))")
+    }
+    if let group = target.group {
+      pairs.append("\(UploadGroup.key) \(base64(group.id.utf8))")
+      pairs.append("\(UploadGroup.membersKey) \(base64(String(group.members).utf8))")
+      pairs.append("\(UploadGroup.positionKey) \(base64(String(group.position).utf8))")
     }
     return pairs.joined(separator: ",")
   }

@@ -20,14 +20,28 @@ final class CheckReport: PushReport {
 
   var totals: CheckTotals { state.withLock { $0 } }
 
-  func checked(_ file: CheckedFile) {
-    state.withLock { $0.add(file) }
-    counters.compared(length: file.item.info.length, isRead: file.isRead)
+  /// `files`: those of one photo, or another file. What is wrong with a photo is one line.
+  func checked(_ files: [CheckedFile]) {
+    state.withLock { for file in files { $0.add(file) } }
+    for file in files { counters.compared(length: file.item.info.length, isRead: file.isRead) }
+    for file in files where isJSON || file.result.isSame { tell(file) }
+    let bad = isJSON ? [] : files.filter { !$0.result.isSame }
+    if bad.isEmpty { return }
+    let complaints = bad.map { file in
+      let message = file.result.message.map { ": \(shown($0))" } ?? ""
+      return "\(shown(file.item.target.plainPath)): \(file.result.title)\(message)"
+    }
+    let photo = files.count > 1 ? "of the \(files.count) files of one photo, " : ""
+    display.message("\(photo)\(complaints.joined(separator: "; "))")
+  }
+
+  private func tell(_ file: CheckedFile) {
     let (path, source) = (file.item.target.plainPath, file.item.identity)
     if isJSON {
       var line = JSONLine("checked")
       line.add(path: path)
       line.add("source", source.description)
+      if let group = file.item.group { line.add("group", group.key.description) }
       if let length = file.item.info.length { line.add("length", length) }
       line.add("result", file.result.word)
       if case .same(let evidence) = file.result {
@@ -37,13 +51,8 @@ final class CheckReport: PushReport {
       if let message = file.result.message { line.add("message", message) }
       return write(line)
     }
-    switch file.result {
-    case .same(let evidence):
-      if !isVerbose { return }
+    if isVerbose, case .same(let evidence) = file.result {
       display.result("\(shown(path))  same, \(evidence.text)\(file.wasKnown ? " before" : "")")
-    default:
-      let message = file.result.message.map { ": \(shown($0))" } ?? ""
-      display.message("\(shown(path)): \(file.result.title)\(message)")
     }
   }
 
@@ -163,6 +172,8 @@ extension CheckedFile {
 }
 
 extension CheckedFile.Result {
+  fileprivate var isSame: Bool { if case .same = self { true } else { false } }
+
   /// The result in a word of the JSON output.
   var word: String {
     switch self {

@@ -31,10 +31,11 @@ struct SourceRemoval: Sendable {
     let opener = try SourceOpener(options.connection, jobs: options.pace.jobs, quiet.report, quiet.counters, nil)
     let feed = PushFeed(quiet, .byName, edits: options.edits, overwrites: false, omitsMetadata: true, names: nil)
     let walk = PushWalk(options, quiet.report, quiet.counters)
-    try await CheckPass(check: check).run(walk, opener, feed) { file in
-      if isProved(file) { return }
-      kept.add(1, ordering: .relaxed)
-      report.failed(file.item.identity, "stays here: \(file.reasonToStay)")
+    try await CheckPass(check: check).run(walk, opener, feed) { files in
+      for file in files where !isProved(file) {
+        kept.add(1, ordering: .relaxed)
+        report.failed(file.item.identity, "stays here: \(file.reasonToStay)")
+      }
     }
     try await run.sendLostNames()
     let removed = try await removeProved(kept)

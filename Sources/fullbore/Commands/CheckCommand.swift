@@ -101,9 +101,9 @@ struct DestinationCheck: Sendable {
       do throws(UploadError) {
         try await check.begin()
         let extra = ExtraFiles(options)
-        try await CheckPass(check: check).run(walk, opener, feed) { file in
-          extra.note(file)
-          report.checked(file)
+        try await CheckPass(check: check).run(walk, opener, feed) { files in
+          for file in files { extra.note(file) }
+          report.checked(files)
         }
         try await extra.tell(check, report)
         if report.totals.areAllProved {

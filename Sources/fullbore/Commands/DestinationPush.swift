@@ -72,13 +72,15 @@ struct DestinationPush: Sendable {
     let feed = PushFeed(
       run, .held(walk.promised), edits: options.edits, overwrites: options.overwrites,
       omitsTimes: options.omitsTimes, names: options.namesMayMeet ? ClaimedNames() : nil)
+    let photos = PhotoBatches()
     let ended = await run.run(
       { [lists] () async throws(UploadError) in
         try await lists?.flush()
-        while let opened = try await shared.next(for: index) {
-          let items = await feed.items(opened)
-          if !items.isEmpty { return items }
+        let found = try await photos.next { () async throws(UploadError) in
+          guard let opened = try await shared.next(for: index) else { return nil }
+          return await feed.items(opened)
         }
+        if let found { return found }
         // The batches before this one are claimed. The listing stays if files may be missing from the journal: the next
         // push must find them again. If a source is empty now, it may have contained files that an earlier push did not
         // reach.

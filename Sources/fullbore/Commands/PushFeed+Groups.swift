@@ -8,7 +8,8 @@ extension PushFeed {
   /// block.
   func grouped(_ items: [UploadItem]) async -> [(item: UploadItem, names: [BytePath])] {
     var result = items.map { (item: $0, names: [BytePath]()) }
-    if groups == nil { return result }
+    // Where files get no numbers, `PhotoBatches` finds those of one photo among the files that are sent.
+    if !groups.isNumbering { return result }
     let identities = items.map(\.identity)
     // Files of a folder that blocks have no group.
     let found: [PhotoGroups.Member?]?? = await SourceReads().each([identities]) { [photos] in photos.groups(of: $0) }?
@@ -25,7 +26,6 @@ extension PushFeed {
   /// The journal says the number of a main file that is done and no file of this run, or was one long ago. `found`: each item
   /// with the name of its main file.
   private func learnNumbers(_ found: [(item: UploadItem, main: BytePath?)]) async {
-    guard let groups else { return }
     var asked = Set(found.compactMap { $0.item.group }.filter(\.isMain).map(\.key))
     let members = found.compactMap { item, main -> (group: FileGroup, main: UploadItem)? in
       guard let group = item.group, !group.isMain, !groups.isKnown(group), asked.insert(group.key).inserted else {
@@ -47,7 +47,7 @@ extension PushFeed {
   func underGroupNumber(
     _ item: UploadItem, _ names: [BytePath], in claimed: ClaimedNames, among batch: [UploadItem]
   ) async -> UploadItem {
-    guard let groups, let group = item.group else { return item }
+    guard groups.isNumbering, let group = item.group else { return item }
     if item.isRenamed {
       groups.note(item.numbered?.number ?? 1, of: group)
       _ = stems.take(item.stem, for: group.key)

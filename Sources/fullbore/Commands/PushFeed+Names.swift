@@ -72,7 +72,7 @@ extension PushFeed {
     var item = item
     while let next = item.underNextName(run.destination) {
       item = next
-      if let group = item.group, !stems.take(item.stem, for: group.key) { continue }
+      if let group = item.group, groups.isNumbering, !stems.take(item.stem, for: group.key) { continue }
       if names?.take(name(of: item), for: item.identity) != false { return item }
     }
     return nil

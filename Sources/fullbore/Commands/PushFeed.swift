@@ -22,8 +22,8 @@ struct PushFeed: Sendable {
   let omitsTimes: Bool
   /// nil: all names differ anyway, as in a single folder.
   let names: ClaimedNames?
-  /// Gives the files of one photo the same number; nil: files get no other names.
-  let groups: GroupNumbers?
+  /// Sends the files of one photo in an order, and with the same number if files get other names.
+  let groups: GroupNumbers
   let photos = PhotoGroups()
   /// The groups that have a name at the destination, without what tells their files apart.
   let stems = ClaimedNames()
@@ -36,12 +36,13 @@ struct PushFeed: Sendable {
   ) {
     self.run = run
     self.names = names
+    // Where files get no other names, those that are not found together do not wait for each other.
     groups =
       run.settings.onConflict == .rename
       ? GroupNumbers(waitsForUnseen: run.settings.waitsForOthers) { item, number in
         guard let numbered = item.under(number, run.destination) else { return nil }
         return names?.take(numbered.target.plainPath, for: item.identity) == false ? nil : numbered
-      } : nil
+      } : GroupNumbers(waitsForUnseen: false, numbering: nil)
     self.refused =
       refused ?? { item, error in
         PushObserver(report: run.report, counters: run.counters, skips: run.settings.onConflict == .skip)

@@ -168,12 +168,15 @@ struct ResumeCommand: Command {
       let opener = try SourceOpener(connection, jobs: pace.jobs, report, counters, outage?.sources)
       if destination.limits.needsLength { opener.needLength() }
       let walk = ResumeWalk(pages, report, counters)
+      let groups = PhotoBatches()
       return await run.run(
         { () async throws(UploadError) in
-          var items: [UploadItem] = []
-          while items.isEmpty, let opened = await opener.next(of: walk) { items = await feed.items(opened) }
-          if let failure = await walk.failure { throw UploadError(journal: failure) }
-          return items.isEmpty ? nil : items
+          try await groups.next { () async throws(UploadError) in
+            let opened = await opener.next(of: walk)
+            if let failure = await walk.failure { throw UploadError(journal: failure) }
+            guard let opened else { return nil }
+            return await feed.items(opened)
+          }
         }, renaming: feed)
     } catch {
       report.tell(error)

@@ -23,7 +23,7 @@ struct SendSettings: Sendable {
     uploader.partsAtOnce = partsAtOnce
   }
 
-  /// `feed`: gives files other names, if the push has that option.
+  /// `feed`: knows the files of one photo, and gives files other names, if the push has that option.
   func apply(to queue: inout UploadQueue, renaming feed: PushFeed?) {
     queue.check = checks
     queue.verify = verifies
@@ -31,10 +31,10 @@ struct SendSettings: Sendable {
     // The receiver of a form decides on names, and its refusal may mean something else.
     if queue.uploader.destination.traits.recipient == nil {
       if onConflict == .skip { queue.conflicts = .leaveOut }
-      if onConflict == .rename, let feed {
-        queue.conflicts = .rename { feed.renamed($0) }
-        queue.groups = feed.groups
-      }
+      if onConflict == .rename, let feed { queue.conflicts = .rename { feed.renamed($0) } }
+    }
+    if queue.uploader.destination.traits.recipient == nil || feed?.groups.isNumbering != true {
+      queue.groups = feed?.groups
     }
     if let jobs {
       (queue.jobs, queue.largeJobs) = (jobs, jobs)

@@ -128,7 +128,7 @@ struct PushOptions: Sendable {
     }
     (layout, edits) = try Self.gallery(arguments)
     onConflict = try NameConflict(arguments, counts: layout?.has(.counter) == true)
-    tree.keepsPhotosTogether = onConflict == .rename
+    tree.mostPhotos = onConflict == .rename ? PhotoGroups.most : TreeOptions.mostPhotos
     editQuality = try Self.editQuality(arguments) ?? editQuality
     _ = try connection.requestHeaders(for: isDryRun ? nil : destination.endpoint)
     journal = try journalPath(arguments)

@@ -28,8 +28,11 @@ struct TreeOptions: Sendable, Hashable {
   /// Includes names that begin with a dot. Sources named by the user are always included.
   var includesHidden = false
   var filter = GlobFilter()
-  /// The files of one photo are listed one after the other, its main file first, because they get the same number.
-  var keepsPhotosTogether = false
+  /// The files of one photo are listed one after the other, its main file first, in folders of up to so many names, because
+  /// they are sent together and may get the same number. nil: they are listed as other files are.
+  var mostPhotos: Int?
+  /// A larger folder is listed in the order of the file system, since its names would need much memory.
+  static let mostPhotos = 32_768
   /// The `ascmhl` folder of a source is left out, because the push writes one at the destination.
   var leavesOutHistories = false
   /// The journal in use; nil if there is none.
@@ -57,8 +60,8 @@ struct TreeOptions: Sendable, Hashable {
 /// so loops cannot occur. Only one folder is open at a time, however deep the tree is. Memory holds only its first
 /// names and the names of pending folders.
 final class FileTree: Sendable {
-  /// Folders with up to this many names are sorted by name; larger ones are listed in the order of the file system. With
-  /// `keepsPhotosTogether`, `PhotoGroups.most` takes the place of this limit.
+  /// Folders with up to this many names are sorted by name; larger ones are listed in the order of the file system.
+  /// `TreeOptions.mostPhotos` takes the place of this limit.
   static let sortedLimit = 4096
 
   private let walk: Mutex<TreeWalk>
@@ -73,8 +76,8 @@ final class FileTree: Sendable {
     _ roots: [BytePath], _ options: TreeOptions = TreeOptions(), counting tally: FilterStatistics = FilterStatistics(),
     entering: @escaping @Sendable (BytePath, BytePath) -> Void = { _, _ in }
   ) {
-    let roots =
-      options.keepsPhotosTogether ? PhotoGroups.order(of: roots.count) { roots[$0] }.map { roots[$0] } : roots
+    let order = options.mostPhotos == nil ? nil : PhotoPlace.order(of: roots.count) { PhotoPlace(roots[$0]) }
+    let roots = order?.map { roots[$0] } ?? roots
     (self.roots, self.options, self.tally, self.entering) = (roots, options, tally, entering)
     walk = Mutex(TreeWalk(roots, options, tally, entering, log))
   }
@@ -199,8 +202,7 @@ private struct TreeWalk {
   private mutating func enter(_ path: BytePath, _ relative: BytePath, follow: Bool) -> TreeEvent? {
     log.enter(path, rootsLeft: roots.count)
     entering(path, relative)
-    let keepsPhotosTogether = options.keepsPhotosTogether
-    guard let folder = OpenFolder(path, relative, follow: follow, keepsPhotosTogether: keepsPhotosTogether) else {
+    guard let folder = OpenFolder(path, relative, follow: follow, mostPhotos: options.mostPhotos) else {
       return .failed(path, message: "the folder cannot be opened: \(reason(errno))")
     }
     open = folder

@@ -2,8 +2,7 @@ import Blobs
 import Platform
 
 /// A folder being read. All its names are sorted if they fit the limit; otherwise they come in the order of the file
-/// system. With `keepsPhotosTogether` the limit is that up to which files of one photo are found, and these follow each
-/// other, the main file first.
+/// system. With `mostPhotos`, which is the limit then, the files of one photo follow each other, the main file first.
 final class OpenFolder {
   let path: BytePath
   let relative: BytePath
@@ -15,14 +14,19 @@ final class OpenFolder {
   private(set) var error: Int32 = 0
 
   private let stream: OpaquePointer
-  /// The names read ahead, in one buffer, and their ranges. The next name is the last range.
+  /// The names read ahead, in one buffer, and their places. The next name is the last place.
   private var letters: [UInt8] = []
-  private var names: [Range<Int>] = []
+  private var names: [Place] = []
+  private struct Place {
+    let start: UInt32
+    let count: UInt16
+    var range: Range<Int> { Int(start)..<Int(start) + Int(count) }
+  }
   private var hasMore = true
-  private let keepsPhotosTogether: Bool
+  private let mostPhotos: Int?
 
   /// nil if the folder cannot be opened; `errno` has the reason.
-  init?(_ path: BytePath, _ relative: BytePath, follow: Bool, keepsPhotosTogether: Bool = false) {
+  init?(_ path: BytePath, _ relative: BytePath, follow: Bool, mostPhotos: Int? = nil) {
     let descriptor = path.open(O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW))
     if descriptor < 0 { return nil }
     guard let stream = fdopendir(descriptor) else {
@@ -34,7 +38,7 @@ final class OpenFolder {
     self.path = path
     self.relative = relative
     self.stream = stream
-    self.keepsPhotosTogether = keepsPhotosTogether
+    self.mostPhotos = mostPhotos
     fill()
   }
 
@@ -42,7 +46,7 @@ final class OpenFolder {
 
   func nextName() -> BytePath? {
     if let next = next.take() { return next }
-    if let place = names.popLast() { return BytePath(letters[place]) }
+    if let place = names.popLast() { return BytePath(letters[place.range]) }
     return hasMore ? readName().map { BytePath($0) } : nil
   }
 
@@ -51,19 +55,20 @@ final class OpenFolder {
   }
 
   private func fill() {
-    let limit = keepsPhotosTogether ? PhotoGroups.most : FileTree.sortedLimit
+    let limit = mostPhotos ?? FileTree.sortedLimit
     while names.count < limit, let name = readName() {
-      names.append(letters.count..<letters.count + name.count)
+      names.append(Place(start: UInt32(letters.count), count: UInt16(name.count)))
       letters += name
     }
     if hasMore { return names.reverse() }
     letters.withUnsafeBytes { letters in
-      names.sort { BytePath.isLess(.init(rebasing: letters[$1]), .init(rebasing: letters[$0])) }
+      func name(_ place: Place) -> UnsafeRawBufferPointer { .init(rebasing: letters[place.range]) }
+      names.sort { BytePath.isLess(name($0), name($1)) }
+      if mostPhotos != nil, let order = PhotoPlace.order(of: names.count, { PhotoPlace(name(names[$0])) }) {
+        names = order.map { names[$0] }
+      }
     }
-    if keepsPhotosTogether {
-      let sorted = Array(names.reversed())
-      names = PhotoGroups.order(of: sorted.count) { BytePath(letters[sorted[$0]]) }.reversed().map { sorted[$0] }
-    }
+    names.reverse()
   }
 
   /// The next name, which is valid until the next call.

@@ -88,7 +88,8 @@ struct Settling {
   /// The files to check now, in the order that the options want. Each stays until `look` or `drop` is called for it.
   func due(at now: ContinuousClock.Instant, _ options: TreeOptions = TreeOptions()) -> [(path: BytePath, file: File)] {
     let due = files.filter { $0.value.due <= now }.map { (path: $0.key, file: $0.value) }
-    return options.keepsPhotosTogether ? PhotoGroups.order(of: due.count) { due[$0].path }.map { due[$0] } : due
+    let order = options.mostPhotos == nil ? nil : PhotoPlace.order(of: due.count) { PhotoPlace(due[$0].path) }
+    return order?.map { due[$0] } ?? due
   }
 
   /// Updates a file that is due with its current stamp and writers. Returns true if it is at rest, and then stops

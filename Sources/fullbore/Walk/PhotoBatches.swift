@@ -1,0 +1,72 @@
+import BlobUpload
+import Blobs
+
+/// Joins the batches of a feed so that the files of one photo, which follow each other, are in one batch, and gives these
+/// files their group.
+///
+/// Nothing is remembered of a file whose batch was handed out. A file that is alone gets no group.
+actor PhotoBatches {
+  /// The last files of the batch before, to which the next batch may add.
+  private var held: [UploadItem] = []
+  private var hasEnded = false
+  /// More files than this of one name are no photo.
+  private static let most = 256
+
+  /// The next batch; nil at the end. One call at a time.
+  func next<Failure: Error>(
+    _ feed: @Sendable () async throws(Failure) -> [UploadItem]?
+  ) async throws(Failure) -> [UploadItem]? {
+    while !hasEnded {
+      let found = try await feed()
+      hasEnded = found == nil
+      var batch = held + (found ?? [])
+      held = []
+      if !hasEnded, let last = batch.last, last.isOfPhoto(with: last) {
+        let start = batch.dropLast().lastIndex { !$0.isOfPhoto(with: last) }.map { $0 + 1 } ?? 0
+        if batch.count - start <= Self.most {
+          held = Array(batch[start...])
+          batch.removeSubrange(start...)
+        }
+      }
+      if !batch.isEmpty { return Self.grouped(batch) }
+    }
+    return nil
+  }
+
+  /// The items, of which those of one photo have their group. Files that get numbers have it already, because the feed looks
+  /// for the other files of their folder.
+  static func grouped(_ items: [UploadItem]) -> [UploadItem] {
+    var items = items
+    var start = 0
+    while start < items.count {
+      let first = items[start]
+      let end = items[(start + 1)...].firstIndex { !$0.isOfPhoto(with: first) } ?? items.count
+      if end - start > 1, first.group == nil, let photo = first.photoFile.map(PhotoGroups.key) {
+        let files = items[start..<end].enumerated().sorted {
+          ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset)
+        }
+        for (offset, file) in files.enumerated() {
+          items[start + offset] = file.element
+          items[start + offset].group = FileGroup(photo, isMain: offset == 0)
+        }
+      }
+      start = end
+    }
+    return items
+  }
+}
+
+extension UploadItem {
+  /// The file by which a photo is recognised; nil: the source is no file. A rendered edit belongs to the photo of its original.
+  fileprivate var photoFile: BytePath? {
+    identity.isAbsolute ? identity : FoundRendition.kept(identity)?.original
+  }
+
+  fileprivate var rank: Int { photoFile.flatMap { PhotoPlace($0) }?.rank ?? 0 }
+
+  /// Whether both are files of the same photo. An item is one with itself only if it is a photo's file.
+  fileprivate func isOfPhoto(with other: UploadItem) -> Bool {
+    guard let file = photoFile, let otherFile = other.photoFile else { return false }
+    return PhotoPlace.areOfOnePhoto(file, otherFile)
+  }
+}
