@@ -10,22 +10,22 @@ final class UploadGroups: Sendable {
     /// The members that have arrived, by the ids of their groups and by their positions.
     var groups: [String: [Int: Member]] = [:]
     var places: [UploadID: UploadGroup] = [:]
-    /// The ids of the groups that were published lately, from the oldest to the newest.
-    private var order: [String] = []
-    private(set) var published: Set<String> = []
-    private static let mostPublished = 4096
+    /// The latest members whose files were there already, from the oldest to the newest.
+    private var there: [UploadGroup] = []
+    private static let mostThere = 4096
 
-    mutating func notePublished(_ id: String) {
-      guard published.insert(id).inserted else { return }
-      order.append(id)
-      if order.count <= Self.mostPublished { return }
-      published.subtract(order.prefix(Self.mostPublished / 2))
-      order.removeFirst(Self.mostPublished / 2)
+    mutating func noteThere(_ place: UploadGroup) {
+      there.append(place)
+      if there.count <= Self.mostThere { return }
+      for old in there.prefix(Self.mostThere / 2) where groups[old.id]?[old.position]?.isThere == true {
+        forgetMember(old)
+      }
+      there.removeFirst(Self.mostThere / 2)
     }
 
     /// Throws if another client has chosen the same id: its files would be published with these ones.
     func check(_ group: UploadGroup, _ target: ServedPath) throws(ServerError) {
-      for (position, member) in groups[group.id] ?? [:] {
+      for (position, member) in groups[group.id] ?? [:] where !member.isThere {
         let isSamePlace = position == group.position
         if member.of == group.members, isSamePlace == (member.target == target) { continue }
         throw ServerError(
@@ -36,7 +36,10 @@ final class UploadGroups: Sendable {
     }
 
     mutating func remove(_ id: UploadID) {
-      guard let place = places.removeValue(forKey: id) else { return }
+      if let place = places.removeValue(forKey: id) { forgetMember(place) }
+    }
+
+    private mutating func forgetMember(_ place: UploadGroup) {
       groups[place.id]?[place.position] = nil
       if groups[place.id]?.isEmpty == true { groups[place.id] = nil }
     }
@@ -46,6 +49,8 @@ final class UploadGroups: Sendable {
     let target: ServedPath
     /// The number of members of its group.
     let of: Int
+    /// The name has the same bytes, so that nothing waits.
+    let isThere: Bool
   }
   private let state = Mutex(State())
   private let store: any UploadStore
@@ -74,22 +79,19 @@ final class UploadGroups: Sendable {
 
   private func publishIfComplete(_ upload: Upload) {
     guard let group = upload.record.group else { return upload.endPublication(.success(nil)) }
-    if isThere(upload, group) {
-      publish([upload])
-      return
-    }
-    let (ids, replaced): ([UploadID]?, UploadID?)
+    let (ids, replaced, isThere): ([UploadID]?, UploadID?, Bool)
     do throws(ServerError) {
-      (ids, replaced) = try add(upload, group)
+      // The client sends a file again if the response was lost, and another client may have sent it.
+      isThere = try store.prepare(upload.completeReception(), upload.record)
+      (ids, replaced) = try add(upload, group, isThere: isThere)
     } catch {
-      store.delete(upload.id)
+      if error.endsUpload { store.delete(upload.id) }
       return upload.endPublication(.failure(error))
     }
-    // The client sends a file again if the response was lost: the newer copy takes the place of the older one.
+    // The newer copy takes the place of the older one.
     if let replaced { try? upload.home.terminate(replaced) }
-    guard let ids else { return upload.endPublication(.success(nil)) }
     var members: [Upload] = []
-    for id in ids {
+    for id in ids ?? [] {
       if id == upload.id {
         members.append(upload)
       } else if case .unfinished(let member)? = try? upload.home.find(id) {
@@ -101,42 +103,37 @@ final class UploadGroups: Sendable {
         break
       }
     }
-    if members.count == ids.count {
+    if let ids, members.count == ids.count {
       publish(members)
       return
     }
     for member in members where member.id != upload.id { member.endPublication(.success(nil)) }
-    upload.endPublication(.success(nil))
+    if isThere { publish([upload], isWhole: false) } else { upload.endPublication(.success(nil)) }
   }
 
-  /// Whether the group was published lately with the same bytes under this name: the client sends a file again if the response
-  /// was lost.
-  private func isThere(_ upload: Upload, _ group: UploadGroup) -> Bool {
-    guard state.withLock({ $0.published.contains(group.id) }) else { return false }
-    // An error is thrown again when the upload is published.
-    return (try? store.prepare(upload.completeReception(), upload.record)) == true
-  }
-
-  /// The members in the order of their positions, if all have arrived, and an earlier copy of this one.
+  /// The members to be published in the order of their positions, if all have arrived, and an earlier copy of this one.
   private func add(
-    _ upload: Upload, _ group: UploadGroup
+    _ upload: Upload, _ group: UploadGroup, isThere: Bool
   ) throws(ServerError) -> (ids: [UploadID]?, replaced: UploadID?) {
     let (id, target) = (upload.id, upload.record.target)
     return try state.withLock { (state) throws(ServerError) in
       try state.check(group, target)
-      let before = state.groups[group.id]?[group.position]?.id
-      if let before { state.remove(before) }
-      state.places[id] = group
-      state.groups[group.id, default: [:]][group.position] = Member(id: id, target: target, of: group.members)
-      let known = state.groups[group.id] ?? [:]
-      let ids = known.count == group.members ? known.sorted { $0.key < $1.key }.map(\.value.id) : nil
-      return (ids, before == id ? nil : before)
+      let before = state.groups[group.id]?[group.position]
+      if let before { state.remove(before.id) }
+      if isThere { state.noteThere(group) } else { state.places[id] = group }
+      state.groups[group.id, default: [:]][group.position] = Member(
+        id: id, target: target, of: group.members, isThere: isThere)
+      let known = (state.groups[group.id] ?? [:]).filter { $0.value.of == group.members }
+      let left = known.filter { !$0.value.isThere || $0.value.id == id }
+      let ids = known.count == group.members ? left.sorted { $0.key < $1.key }.map(\.value.id) : nil
+      return (ids, before.flatMap { $0.isThere || $0.id == id ? nil : $0.id })
     }
   }
 
-  /// Publishes uploads whose publication has begun. If one of them cannot be published, none is. Returns false if the disk
-  /// has failed, so that it may be tried again.
-  @discardableResult private func publish(_ members: [Upload], isResumed: Bool = false) -> Bool {
+  /// Publishes uploads whose publication has begun. If one of them cannot be published, none is, and this returns false.
+  /// `isWhole`: no other members are missing.
+  @discardableResult
+  private func publish(_ members: [Upload], isWhole: Bool = true, isResumed: Bool = false) -> Bool {
     var pending: [PendingMember] = []
     for member in members {
       do throws(ServerError) {
@@ -149,13 +146,16 @@ final class UploadGroups: Sendable {
         for other in members where other.id != member.id {
           other.endPublication(error.endsUpload ? .success(nil) : .failure(error))
         }
-        return error.endsUpload
+        return false
       }
     }
     do throws(ServerError) {
       let publications = try store.publish(pending, isResumed: isResumed)
-      if let group = pending.first?.record.group { state.withLock { $0.notePublished(group.id) } }
-      for (member, publication) in zip(members, publications) { member.endPublication(.success(publication)) }
+      if isWhole, let group = pending.first?.record.group { state.withLock { $0.groups[group.id] = nil } }
+      for (member, var publication) in zip(members, publications) {
+        if !isWhole { publication.group = nil }
+        member.endPublication(.success(publication))
+      }
       return true
     } catch {
       // A name that was taken just now ends no other member: the next attempt refuses the one that wanted the name.
@@ -168,15 +168,26 @@ final class UploadGroups: Sendable {
   /// Finishes the publication of groups in which a server was killed. Blocks; called before the server answers requests.
   func resume(in home: Uploads) {
     for ids in store.begunGroups() {
+      // The others have their names.
+      let left = ids.filter { store.hasBytes(of: $0) }
       var members: [Upload] = []
-      for id in ids {
-        // A member that is published already is found as finished.
-        guard case .unfinished(let member)? = try? home.find(id), member.isComplete, member.beginPublication() else {
-          continue
+      for id in left {
+        if case .unfinished(let member)? = try? home.find(id), member.isComplete, member.beginPublication() {
+          members.append(member)
         }
-        members.append(member)
       }
-      if publish(members, isResumed: true) { store.endGroup(ids) }
+      var isPublished = false
+      if members.count == left.count {
+        isPublished = publish(members, isResumed: true)
+      } else {
+        // One of them is damaged or has expired.
+        for member in members { member.endPublication(.success(nil)) }
+      }
+      if isPublished {
+        // Those that have their names are found as finished.
+        for id in ids { _ = try? home.find(id) }
+      }
+      if isPublished || store.hideGroup(ids) { store.endGroup(ids) }
     }
   }
 }

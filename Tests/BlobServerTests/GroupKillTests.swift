@@ -93,16 +93,32 @@ struct GroupKillTests {
     Self.expectAll(folder, "after a restart")
   }
 
-  /// Somebody has put another file under a name while the server was down: nothing of the group appears.
-  @Test func aNameThatWasTakenSinceTheKill() throws {
+  /// Somebody has put another file under a name while the server was down: nothing of the group appears, and the members that
+  /// had their names wait again. `shown`: how many had theirs.
+  @Test(arguments: 0...2) func aNameThatWasTakenSinceTheKill(_ shown: Int) throws {
     let folder = try TestFolder()
     let uploads = try Self.stopped(folder, of: 4)
     folder.write(kept(uploads[0], "group"), Array((Self.ids(uploads) + "end\n").utf8))
-    folder.write("a.jpg", [1, 2, 3])
+    for index in 0..<shown { folder.rename(kept(uploads[index], "data"), to: Self.names[index]) }
+    folder.write(Self.names[shown], [1, 2, 3])
     let server = try TestServer(over: folder)
-    #expect(folder.read("a.jpg") == [1, 2, 3])
-    #expect(folder.read("a.mov") == nil)
+    for (index, name) in Self.names.enumerated() { #expect(folder.read(name) == (index == shown ? [1, 2, 3] : nil)) }
     #expect(!folder.kept.contains { $0.hasSuffix(".group") })
-    #expect(try server.ask("HEAD", uploads[1], [tus])["Upload-Outcome"] == "waiting")
+    for (index, upload) in uploads.enumerated() where index != shown {
+      #expect(try server.ask("HEAD", upload, [tus])["Upload-Outcome"] == "waiting")
+      #expect(folder.read(kept(upload, "data")) == Self.bytes(index))
+    }
+  }
+
+  /// A disk error has damaged the record of a member that had no name yet.
+  @Test func aRecordThatWasDamagedSinceTheKill() throws {
+    let folder = try TestFolder()
+    let uploads = try Self.stopped(folder, of: 4)
+    folder.write(kept(uploads[0], "group"), Array((Self.ids(uploads) + "end\n").utf8))
+    for index in 0..<2 { folder.rename(kept(uploads[index], "data"), to: Self.names[index]) }
+    folder.write(kept(uploads[2], "info"), [1, 2, 3])
+    let server = try TestServer(over: folder)
+    for name in Self.names { #expect(folder.read(name) == nil) }
+    for upload in uploads.prefix(2) { #expect(try server.ask("HEAD", upload, [tus])["Upload-Outcome"] == "waiting") }
   }
 }

@@ -122,8 +122,39 @@ struct GroupTests {
     let server = try TestServer()
     server.folder.write("a.jpg", Self.photo)
     #expect(try server.send("a.mov", Self.film, position: 2, of: 2)["Upload-Outcome"] == "waiting")
-    #expect(try server.send("a.jpg", Self.photo, position: 1, of: 2)["Upload-Outcome"] == "unchanged")
+    let photo = try server.send("a.jpg", Self.photo, position: 1, of: 2)
+    #expect(photo["Upload-Outcome"] == "unchanged")
+    #expect(photo["Fullbore-Group"] != nil)
     #expect(server.folder.read("a.mov") == Self.film)
+  }
+
+  /// It waits for nothing, and leaves nothing that would have to expire.
+  @Test(arguments: [false, true]) func aMemberThatWasThereDoesNotWait(_ isPut: Bool) throws {
+    let server = try TestServer()
+    for name in ["a.jpg", "a.xmp"] as [BytePath] { server.folder.write(name, Self.photo) }
+    for (name, position) in [("a.jpg", 1), ("a.xmp", 3)] {
+      let answer =
+        isPut
+        ? try server.ask("PUT", "/\(name)", [groupField(position, of: 3)], body: Self.photo)
+        : try server.send(name, Self.photo, position: position, of: 3)
+      #expect(answer["Upload-Outcome"] == "unchanged")
+      #expect(answer["Fullbore-Group"] == nil)
+    }
+    #expect(!server.folder.kept.contains { $0.hasSuffix(".data") })
+    let film = try server.send("a.mov", Self.film, position: 2, of: 3)
+    #expect(film["Fullbore-Group"] != nil)
+    #expect(server.folder.read("a.mov") == Self.film)
+  }
+
+  /// Somebody else has stored the same file under its name since it began to wait.
+  @Test func aMemberThatIsThereMeanwhileWaitsNoMore() throws {
+    let folder = try TestFolder()
+    let film = try TestServer(over: folder).send("a.mov", Self.film, position: 2, of: 2)
+    #expect(film["Upload-Outcome"] == "waiting")
+    folder.write("a.mov", Self.film)
+    let server = try TestServer(over: folder)
+    #expect(try eventually { !folder.kept.contains { $0.hasSuffix(".data") } })
+    #expect(try server.offset(try #require(film["Location"])) == Self.film.count)
   }
 
   /// The response was lost, and the client sends the member again.

@@ -15,6 +15,11 @@ struct FilePublication {
   private var isSynced = false
   private var hasTime = false
   private var length: Int64 { reception.length }
+  /// The inode of the file, which it keeps when it gets its name; nil: the system does not tell.
+  var inode: UInt64? {
+    var status = stat()
+    return fstat(reception.file.number, &status) == 0 ? UInt64(status.st_ino) : nil
+  }
 
   init(
     of reception: any Reception, _ record: UploadRecord, isSaved: Bool, in files: FileStore
@@ -70,20 +75,6 @@ struct FilePublication {
     defer { if hasTime, !isShown { futimens(reception.file.number, nil) } }
     isShown = try ServerError.retryable { () throws(ServerError) in try rename() }
     return isShown
-  }
-
-  /// Takes the name away from a file that was shown and has replaced no other one.
-  func hide() throws(ServerError) {
-    let (data, name) = (record.id.data, record.target.name)
-    try files.quota.changing { () throws(ServerError) in
-      if renameNew(folder, name, store, data) != 0 {
-        throw BlobServer.failed("take back", record.target.description)
-      }
-      files.quota.remove(length)
-    }
-    // The bytes had room before.
-    _ = try? files.quota.reserve(record.id, held: length)
-    futimens(reception.file.number, nil)
   }
 
   /// Syncs the folder and finishes the record.

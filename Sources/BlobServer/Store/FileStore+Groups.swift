@@ -9,8 +9,9 @@ import Platform
 //   show:     Each member's data is renamed to its target, in the order of the group. Nothing else happens in between.
 //   settle:   The folders are synced, and each record is finished as for any upload.
 //   end:      FIRST.group is removed. If killed before, the next start publishes the members that have no names yet.
-//   conflict: If another file takes a name between begin and show, the members that are shown get their own names back in
-//             .fullbore, and FIRST.group is removed.
+//   hide:     If another file takes a name between begin and show, or while no server runs, the members that are shown get
+//             their own names back in .fullbore, and FIRST.group is removed. A member that has replaced a file stays, since
+//             that file is gone, and so does another file that a program has put in a member's place.
 extension FileStore {
   @discardableResult
   package func prepare(_ reception: any Reception, _ record: UploadRecord) throws(ServerError) -> Bool {
@@ -41,9 +42,8 @@ extension FileStore {
         if try members[index].show() { continue }
         throw ServerError(503, "\(members[index].record.target) was stored by another client just now; try again")
       } catch {
-        if isResumed { throw error }
-        try hide(members[..<index].enumerated().filter { same[$0.offset] == nil }.map(\.element))
-        endGroup(ids)
+        let shown = members[..<index].enumerated().filter { same[$0.offset] == nil && !$0.element.replaces }
+        if !isResumed, hide(shown.map { ($0.element.record, $0.element.inode) }) { endGroup(ids) }
         throw error
       }
     }
@@ -63,9 +63,63 @@ extension FileStore {
     return publications
   }
 
-  /// A file that another one was replaced by keeps its name: the bytes before are gone.
-  private func hide(_ shown: [FilePublication]) throws(ServerError) {
-    for member in shown.reversed() where !member.replaces { try member.hide() }
+  package func hasBytes(of id: UploadID) -> Bool {
+    do throws(ServerError) {
+      return try uploads().status(id.data) != nil
+    } catch {
+      // The folder cannot be read now, so that the upload cannot be published.
+      return true
+    }
+  }
+
+  package func hideGroup(_ ids: [UploadID]) -> Bool {
+    guard let store else { return false }
+    var shown: [(UploadRecord, UInt64?)] = []
+    for id in ids where !hasBytes(of: id) {
+      // The record of a member that is finished has another name, and one that cannot be read names no file.
+      guard let record = try? store.record(id, id.info), !record.existing.replaces else { continue }
+      shown.append((record, record.inode))
+    }
+    return hide(shown)
+  }
+
+  /// Takes their names from files that were shown. Returns false if the disk has failed.
+  private func hide(_ shown: [(record: UploadRecord, inode: UInt64?)]) -> Bool {
+    var isDone = true
+    for member in shown.reversed() {
+      do throws(ServerError) {
+        if let inode = member.inode { try hide(member.record, inode) }
+      } catch {
+        // The folder of the file is gone, and the file with it.
+        if error.status != 404 { isDone = false }
+      }
+    }
+    return isDone
+  }
+
+  private func hide(_ record: UploadRecord, _ inode: UInt64) throws(ServerError) {
+    let (data, name) = (record.id.data, record.target.name)
+    let (store, folder) = (try uploads(), try folder(record.target.parent))
+    func isOurs(_ status: stat?) -> Bool { status?.isFile == true && status.map { UInt64($0.st_ino) } == inode }
+    guard isOurs(try folder.status(name)) else { return }
+    var length: Int64 = 0
+    let isHidden = try quota.changing { () throws(ServerError) -> Bool in
+      if renameNew(folder, name, store, data) != 0 { throw failed("take back", record.target.description) }
+      let status = try store.status(data)
+      length = status.map { Int64($0.st_size) } ?? 0
+      if isOurs(status) {
+        quota.remove(length)
+        return true
+      }
+      // Another program has put its file there just now.
+      if renameNew(store, data, folder, name) != 0 { throw failed("give back", record.target.description) }
+      return false
+    }
+    if !isHidden { return }
+    // The bytes had room before.
+    _ = try? quota.reserve(record.id, held: length)
+    // Unfinished uploads expire by this time, which was the client's.
+    data.withCString { _ = utimensat(store.number, $0, nil, 0) }
   }
 
   private func beginGroup(_ ids: [UploadID]) throws(ServerError) {

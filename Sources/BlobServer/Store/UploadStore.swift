@@ -100,6 +100,13 @@ package protocol UploadStore: Sendable {
   /// The groups whose publication a killed server has begun, each in its order.
   func begunGroups() -> [[UploadID]]
 
+  /// Whether the bytes of a saved upload have no name yet.
+  func hasBytes(of id: UploadID) -> Bool
+
+  /// Takes their names from those members of a group of `begunGroups` that have them, since the others cannot be published.
+  /// Returns false if the disk has failed.
+  func hideGroup(_ members: [UploadID]) -> Bool
+
   /// Forgets a group of `begunGroups`.
   func endGroup(_ members: [UploadID])
 
