@@ -109,6 +109,27 @@ extension EndToEnd {
       #expect(!status.output.contains("unfinished") && !status.output.contains("failed"), "\(status.output)")
     }
 
+    /// Sealed files wait as others do. Where the next run finds no upload of theirs, it seals and sends them again.
+    @Test(.enabled(if: Peer.age.isThereOrWanted), arguments: ["put+", "tus+", "resumable+"])
+    func aKilledPushOfSealedFilesGoesOn(_ uploadProtocol: String) async throws {
+      try makeCard(film: 24 << 20)
+      let key = try await scratch.makeAgeKey("key")
+      let server = try await ServeProcess.start(in: scratch)
+      let words = ["push", "--seal", key.recipient, scratch.path("card/"), uploadProtocol + server.url]
+      let killed = try Command(Tool.fullbore, words + ["--bwlimit", "4M"], in: scratch)
+      _ = try await until("a part of the film is there") { server.folder.received() > 14 << 20 ? true : nil }
+      killed.kill(SIGKILL)
+      try await killed.wait()
+      #expect(Set(server.folder.files().keys).isDisjoint(with: Self.live.map { $0 + ".age" }))
+      let command = try Command(Tool.fullbore, words, in: scratch)
+      #expect(try await command.wait() == .exited(0), "\(command.output)\(command.errors)")
+      #expect(server.folder.unfinished() == 0)
+      let opened = try scratch.folder("opened")
+      let (end, unseal) = try await fullbore("unseal", server.url, opened, "-i", key.file, in: scratch)
+      #expect(end == .exited(0), "\(unseal.output)\(unseal.errors)")
+      Folder(scratch.path("card")).expectSame(as: Folder(opened))
+    }
+
     /// The other files of a photo that waits at the server are deleted here: it waits for nothing any more.
     @Test(arguments: ["put+", "tus+", "resumable+"])
     func aPhotoWhoseOtherFilesAreDeletedGoesAlone(_ uploadProtocol: String) async throws {
@@ -207,7 +228,7 @@ extension EndToEnd {
 
     @Test(arguments: ["", "put+", "resumable+"])
     func aReaderNeverMeetsAFilmWithoutItsPhoto(_ uploadProtocol: String) async throws {
-      try makeShots(300)
+      try makeShots(100)
       let server = try await ServeProcess.start(in: scratch)
       let orphans = try await orphans(in: server.folder.path) {
         let (end, command) = try await push("--bwlimit", "50M", scratch.path("card/"), uploadProtocol + server.url)
