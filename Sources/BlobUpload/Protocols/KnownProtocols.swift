@@ -11,14 +11,15 @@ package struct ProtocolSettings: Sendable {
   package var isStream = false
   /// A server that replaces the content of a name is queried for each name first.
   package var asksForNames = false
-  /// Existing files will be compared with those at the server.
-  package var comparesLater = false
+  /// A server that is sent plain PUTs is asked what else it can do. It returns digests, for example, or publishes the files
+  /// of one photo together.
+  package var asksServer = false
 
   package init() {}
 
   fileprivate var put: PlainPut {
     var put = PlainPut(checksum: checksum)
-    (put.asksFirst, put.comparesLater) = (asksForNames, comparesLater)
+    (put.asksFirst, put.asksServer) = (asksForNames, asksServer)
     return put
   }
 }

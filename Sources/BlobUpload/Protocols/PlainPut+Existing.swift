@@ -50,13 +50,32 @@ extension PlainPut {
     _ target: UploadTarget, _ with: UploadContext
   ) async throws(UploadError) -> HTTPHeaders? {
     let request = HTTPRequest("OPTIONS", target.endpoint)
-    guard let response = try? await with.send(request) else { return nil }
-    if response.status == 421 || response.wantsTLS { throw UploadError(request, response) }
+    guard let response = try await answer(to: request, with) else { return nil }
+    if !response.refusesCredentials, let refusal = UploadError(asking: request, response) { throw refusal }
     guard response.isSuccess else { return nil }
     let fields = ["Tus-Version", "Upload-Limit", "Want-Content-Digest"]
     let compares =
       fields.allSatisfy { response.headers[$0] != nil } && response.headers.list("Allow").contains("PUT")
     return compares ? response.headers : nil
+  }
+
+  /// The response to a question about the server; nil: it gives none for `patience`. A server that cannot be reached says
+  /// nothing about itself: throws, so that the caller asks again. One that closes the connection may have been stopped just
+  /// now, also behind a proxy that still accepts connections.
+  private func answer(to request: HTTPRequest, _ with: UploadContext) async throws(UploadError) -> HTTPResponse? {
+    let end = ContinuousClock.now + patience
+    var wait = Duration.milliseconds(100)
+    while true {
+      do throws(UploadError) {
+        return try await with.send(request)
+      } catch {
+        if error.isUnreachable || error.side == .cancelled { throw error }
+        let code = (error.cause as? TransportError)?.code
+        if code != .broken && code != .timeout || ContinuousClock.now + wait > end { return nil }
+      }
+      do { try await Task.sleep(for: wait) } catch { throw UploadError(.giveUp, .cancelled, "cancelled") }
+      wait = min(wait * 2, .seconds(1))
+    }
   }
 }
 

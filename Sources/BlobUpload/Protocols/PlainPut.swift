@@ -10,8 +10,10 @@ public struct PlainPut: UploadProtocol {
   /// The server replaces files without a condition, so a name is queried first, unless it may be overwritten. `discover`
   /// turns this off for a server that compares files itself.
   public var asksFirst = false
-  /// Existing files will be compared with those at the server, so `discover` asks whether it returns digests.
-  package var comparesLater = false
+  /// `discover` asks whether the server compares files itself, returns digests and publishes groups.
+  package var asksServer = false
+  /// How long `discover` asks a server that gives no response.
+  var patience = Duration.seconds(10)
   /// nil: the user chose PUT only. Otherwise a missing folder is created, if the server supports MKCOL: nginx does, but
   /// does not say so in its response to OPTIONS.
   var folders: DavFolders?
@@ -30,11 +32,11 @@ public struct PlainPut: UploadProtocol {
     return traits
   }
 
-  /// Sends no request unless the server must verify digests, or may compare files: any server that supports PUT is
-  /// sufficient.
+  /// Sends no request unless the server must verify digests, or is to be asked what it can do: any server that supports PUT
+  /// is sufficient.
   public func discover(_ target: UploadTarget, _ with: UploadContext) async throws(UploadError) -> UploadOffer {
     var put = self
-    if asksFirst || comparesLater {
+    if asksFirst || asksServer {
       let fields = try await fieldsOfComparing(target, with)
       put.asksFirst = fields == nil && asksFirst
       put.publishesGroups = fields?[UploadGroup.field] != nil
