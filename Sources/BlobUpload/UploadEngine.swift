@@ -57,7 +57,6 @@ final class UploadEngine: Sendable {
     resuming session: UploadSession?,
     receipts: [PartReceipt], comparing doubted: [SentRange]?, sentAtMost limit: Int64?, progress: UploadProgress
   ) async throws(UploadError) -> UploadResult {
-    var earlier = EarlierUpload(session: session, receipts: receipts, doubted: doubted, sentLimit: limit)
     var ledger: (any UploadLedger)?
     if let journal = uploader.journal, let entry { ledger = JournalLedger(journal, entry) }
     // Most files are small and are sent here, without considering parts or pipes.
@@ -65,10 +64,22 @@ final class UploadEngine: Sendable {
       let run = UploadRun(self, source, info, target, ledger, progress)
       return try await run.run()
     }
+    return try await sendLarge(
+      source, info, to: target, ledger,
+      resuming: EarlierUpload(session: session, receipts: receipts, doubted: doubted, sentLimit: limit), progress)
+  }
+
+  /// A function of its own, because its frame is large, and many small files are sent at the same time.
+  @inline(never)
+  private func sendLarge(
+    _ source: any BlobSource, _ info: BlobInfo, to target: UploadTarget, _ ledger: (any UploadLedger)?,
+    resuming earlier: EarlierUpload, _ progress: UploadProgress
+  ) async throws(UploadError) -> UploadResult {
+    var earlier = earlier
     if let result = try await uploadInParts(source, info, to: target, ledger, resuming: earlier, progress) {
       return result
     }
-    if session?.sizeOfParts != nil { earlier.session = nil }
+    if earlier.session?.sizeOfParts != nil { earlier.session = nil }
     if info.length == nil, source.access == .sequential, uploader.destination.traits.numbersParts {
       return try await uploadPipe(source, info, to: target, ledger, resuming: earlier, progress)
     }

@@ -57,7 +57,10 @@ public struct JournalIntent: Sendable, Hashable {
 }
 
 /// One upload in the journal.
-public struct JournalEntry: Sendable, Identifiable {
+///
+/// A class, because an entry is large and is passed through many asynchronous calls, and the frame of each of them would
+/// have copies of it.
+public final class JournalEntry: Sendable, Identifiable {
   /// How far an upload is. The numbers are those of the journal's file.
   public enum State: Int, Sendable, CaseIterable {
     /// Nothing is known to have been sent.
@@ -73,49 +76,71 @@ public struct JournalEntry: Sendable, Identifiable {
     case refused = 4
   }
 
-  public var id: Int64
+  public let id: Int64
   /// What is uploaded, and where to.
-  public var intent: JournalIntent
+  public let intent: JournalIntent
   /// The destination that the entry belongs to.
-  public var destination: JournalDestination
+  public let destination: JournalDestination
   /// The id of the destination in this journal.
-  public var destinationID: Int64
+  public let destinationID: Int64
   /// How far the upload is.
-  public var state: State
+  public let state: State
   /// The state that is needed to resume the upload; nil: the server has none.
-  package var session: UploadSession?
+  package let session: UploadSession?
   /// By part number; empty for protocols that use offsets instead of parts.
-  package var receipts: [PartReceipt]
+  package let receipts: [PartReceipt]
   /// Bytes that runs have handed to their connections in this session, including a run in progress.
-  package var sent: [SentRange]
+  package let sent: [SentRange]
   /// No run has handed bytes at or after this offset to a connection in this session. nil: unknown, as after a power
   /// failure.
-  package var sentLimit: Int64?
+  package let sentLimit: Int64?
   /// Bytes that the server had confirmed at the last note. The server's own answer may differ and is authoritative.
-  public var acknowledged: Int64
+  public let acknowledged: Int64
   /// The URL of the finished upload according to the server; nil if the server gave none.
-  public var location: String?
+  public let location: String?
   /// The message of the last failure; nil: there was none.
-  public var error: String?
+  public let error: String?
   /// Seconds since 1970.
-  public var created: Int64
+  public let created: Int64
   /// When the entry was last changed, in seconds since 1970.
-  public var updated: Int64
+  public let updated: Int64
   /// The process that has claimed the entry; nil if there is none or it has died.
-  package var owner: ProcessIdentity?
+  package let owner: ProcessIdentity?
   /// A live process, perhaps this one, has claimed the entry.
   public var isClaimed: Bool { owner != nil }
   /// Length of the version that was last sent completely; of the current version if the entry is done. nil: none was,
   /// or an earlier format of the journal did not store it.
-  public var sentLength: Int64?
+  public let sentLength: Int64?
 
   /// The entry is not to be sent. The server may still have data of an upload that another one has replaced; this data
   /// is to be deleted.
-  public var isLeftover = false
+  public let isLeftover: Bool
 
   /// The entry was done, and then another source was sent to the same place. A server that keeps uploads of the same
   /// name apart still has this one at `location`; only the server can tell.
-  public var isSuperseded = false
+  public let isSuperseded: Bool
+
+  init(
+    id: Int64, intent: JournalIntent, destination: JournalDestination, destinationID: Int64, state: State,
+    session: UploadSession?, receipts: [PartReceipt], sent: [SentRange], sentLimit: Int64?, acknowledged: Int64,
+    location: String?, error: String?, created: Int64, updated: Int64, owner: ProcessIdentity?, sentLength: Int64?,
+    isLeftover: Bool, isSuperseded: Bool
+  ) {
+    (self.id, self.intent, self.destination, self.destinationID) = (id, intent, destination, destinationID)
+    (self.state, self.session, self.receipts, self.sent) = (state, session, receipts, sent)
+    (self.sentLimit, self.acknowledged, self.location, self.error) = (sentLimit, acknowledged, location, error)
+    (self.created, self.updated, self.owner, self.sentLength) = (created, updated, owner, sentLength)
+    (self.isLeftover, self.isSuperseded) = (isLeftover, isSuperseded)
+  }
+
+  /// The entry of its session, which another upload has replaced, under an id of its own.
+  func leftover(as id: Int64) -> JournalEntry {
+    JournalEntry(
+      id: id, intent: intent, destination: destination, destinationID: destinationID, state: state, session: session,
+      receipts: receipts, sent: sent, sentLimit: sentLimit, acknowledged: acknowledged, location: location,
+      error: error, created: created, updated: updated, owner: owner, sentLength: sentLength, isLeftover: true,
+      isSuperseded: isSuperseded)
+  }
 
   /// Whether a source of this length may have grown since a version of it was stored: it is longer than the one that was
   /// last sent completely. If there is none, the response to an earlier one may have been lost.
@@ -126,23 +151,21 @@ public struct JournalEntry: Sendable, Identifiable {
 }
 
 /// The result of a claim. After all results except `.done` and `.busy`, this journal owns the entry.
-///
-/// The large cases are indirect, because most files are new and their claim is only a number.
 package enum JournalClaim: Sendable {
   /// The id of a new entry.
   case fresh(Int64)
   /// Unfinished, with the same version of the source: resume its session, if there is one. A session of another
   /// protocol becomes a separate leftover, which `abort` deletes.
-  indirect case resume(JournalEntry)
+  case resume(JournalEntry)
   /// Unfinished, perhaps with another version of the source: for example, a card that was unplugged and plugged in
   /// again has new inode numbers. The bytes that were sent must be compared before the session is resumed; then note
   /// `recognized`, or `restarted` and `recognized`.
-  indirect case unsure(JournalEntry)
+  case unsure(JournalEntry)
   /// Start again under this id, because the version differs. `old` is the previous state. If it has a session, it is a
   /// separate entry, claimed as well: remove it once its session was aborted, or release it.
-  indirect case replaced(Int64, old: JournalEntry)
+  case replaced(Int64, old: JournalEntry)
   /// The same version was sent before. If `isSuperseded`, ask the server whether it still has that upload.
-  indirect case done(JournalEntry)
+  case done(JournalEntry)
   /// Claimed by a live process, perhaps this one; or a live process sends another source to the same place.
   case busy(ProcessIdentity)
 

@@ -139,9 +139,8 @@ final class UploadClaims {
   ) throws(SQLiteError) -> JournalClaim {
     var left = old
     if old.session != nil {
-      left.id = try uploads.nextID()
+      left = old.leftover(as: try uploads.nextID())
       try uploads.setAside(old.id, as: left.id, me, now)
-      left.isLeftover = true
     }
     try reset(old, intent, destination, me, now)
     return .replaced(old.id, old: left)
@@ -227,19 +226,16 @@ final class UploadClaims {
   private func resume(
     _ entry: JournalEntry, _ intent: JournalIntent, _ destination: Int64, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> JournalEntry {
-    var entry = entry
-    let old = entry.destination
-    entry.destination = try uploads.destinations.destination(destination)
-    if !goesOn(old, as: entry.destination) {
-      (entry.session, entry.receipts, entry.sent, entry.acknowledged) = (nil, [], [], 0)
-    }
-    if entry.session == nil { (entry.intent, entry.acknowledged) = (intent, 0) }
-    if entry.session == nil { try uploads.removeTraces(entry.id) }
-    entry.state = entry.isLeftover ? .refused : entry.session == nil ? .intent : .open
-    entry.destinationID = destination
-    entry.error = nil
-    entry.owner = uploads.owners.mark
-    entry.updated = now
+    let next = try uploads.destinations.destination(destination)
+    let session = goesOn(entry.destination, as: next) ? entry.session : nil
+    if session == nil { try uploads.removeTraces(entry.id) }
+    let entry = JournalEntry(
+      id: entry.id, intent: session == nil ? intent : entry.intent, destination: next, destinationID: destination,
+      state: entry.isLeftover ? .refused : session == nil ? .intent : .open, session: session,
+      receipts: session == nil ? [] : entry.receipts, sent: session == nil ? [] : entry.sent,
+      sentLimit: entry.sentLimit, acknowledged: session == nil ? 0 : entry.acknowledged, location: entry.location,
+      error: nil, created: entry.created, updated: now, owner: uploads.owners.mark, sentLength: entry.sentLength,
+      isLeftover: entry.isLeftover, isSuperseded: entry.isSuperseded)
     let update = try database.statement(
       """
       UPDATE upload SET destination = ?1, owner = ?2, updated = ?3, length = ?4, part_size = ?5, path = ?6,
