@@ -35,10 +35,17 @@ struct Access: Sendable {
     }
     if method == "GET" || method == "HEAD", isTicket(target) { return nil }
     var reply = Reply(401, ["WWW-Authenticate": "Bearer realm=\"fullbore\""], text: "a valid Bearer token is required")
-    // A browser that opens a page asks its user for a name and a password. The scripts of the server's own page ask
-    // themselves.
-    if !hasPage, headers.acceptsHTML { reply.headers.add("WWW-Authenticate", "Basic realm=\"fullbore\"") }
+    if offersBasic(headers) { reply.headers.add("WWW-Authenticate", "Basic realm=\"fullbore\"") }
     return reply
+  }
+
+  /// Whether a request without valid credentials is told that a password is taken too. Programs such as wget send theirs only
+  /// then. A browser shows a dialog, so it is told only where it opens a page, and never where the server's own page asks for
+  /// the code itself.
+  private func offersBasic(_ headers: HTTPHeaders) -> Bool {
+    if headers.acceptsHTML { return !hasPage }
+    let scheme = headers["Authorization"]?.prefix { $0 != " " }
+    return scheme?.isSameField("Bearer") != true && !headers.areOfBrowser
   }
 
   /// The ticket that lets any client read the file at `path`; nil: none is needed.
@@ -85,6 +92,10 @@ struct Access: Sendable {
 extension HTTPHeaders {
   /// Whether the client asks for a page, as browsers do that open a URL.
   var acceptsHTML: Bool { accepts("text/html") }
+
+  /// Whether a browser sends the request, whatever it is for. Browsers tell their user's languages with each request, also
+  /// with those of scripts and pictures; programs such as curl and wget have none to tell.
+  var areOfBrowser: Bool { self["Accept-Language"] != nil || self["Sec-Fetch-Mode"] != nil }
 
   /// Whether `Accept` names this media type; a wildcard does not count. RFC 9110 §12.5.1.
   func accepts(_ type: String) -> Bool {

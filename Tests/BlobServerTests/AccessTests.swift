@@ -31,20 +31,28 @@ struct AccessTests {
     }
   }
 
-  /// A browser shows a dialog for a name and a password only if it is offered Basic authentication. A program that asks for
-  /// no page gets the one challenge that it knows.
-  @Test func onlyABrowserIsOfferedBasicAuthentication() throws {
+  /// A browser shows a dialog for a name and a password if it is offered Basic authentication, so it is offered that only where
+  /// it opens a page, and never by a server with a page of its own. Programs send a password only if they are offered it.
+  @Test func basicAuthenticationIsOfferedToProgramsAndForPages() throws {
     func challenges(_ answer: RawHTTPClient.Answer) -> [String] {
       answer.headers.fields.filter { $0.name == "WWW-Authenticate" }.map { String($0.value.prefix { $0 != " " }) }
     }
-    let server = try server()
-    #expect(try challenges(server.ask("GET", "/", [("Accept", "*/*")])) == ["Bearer"])
-    #expect(
-      try challenges(server.ask("GET", "/", [("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")]))
-        == ["Bearer", "Basic"])
-    // The server's own page asks for the code itself.
-    let withPage = try self.server(page: true)
-    #expect(try challenges(withPage.ask("GET", "/a%20b.jpg", [("Accept", "text/html")])) == ["Bearer"])
+    let opened = ("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")
+    for hasPage in [false, true] {
+      let server = try self.server(page: hasPage)
+      func ask(_ headers: [(String, String)], _ method: String = "GET") throws -> [String] {
+        try challenges(server.ask(method, "/a%20b.jpg", headers))
+      }
+      #expect(try ask([opened, ("Accept-Language", "de")]) == (hasPage ? ["Bearer"] : ["Bearer", "Basic"]))
+      for method in ["GET", "HEAD", "PUT"] {
+        #expect(try ask([("Accept", "*/*")], method) == ["Bearer", "Basic"])
+        #expect(try ask([("Accept", "*/*"), basic("any:wrong")], method) == ["Bearer", "Basic"])
+        #expect(try ask([("Accept", "*/*"), ("Authorization", "Bearer wrong")], method) == ["Bearer"])
+        // Requests of a page's scripts, and of its pictures.
+        #expect(try ask([("Accept", "*/*"), ("Accept-Language", "de-DE,de;q=0.9")], method) == ["Bearer"])
+        #expect(try ask([("Accept", "image/avif,*/*;q=0.8"), ("Sec-Fetch-Mode", "no-cors")], method) == ["Bearer"])
+      }
+    }
   }
 
   @Test func aTicketIsForReadingOneFile() throws {

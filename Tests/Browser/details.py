@@ -20,8 +20,15 @@ def code(browser, folder):
             visit.wait_for("#send:not([hidden])")
             visit.page.reload()
             visit.wait_for("#send:not([hidden])")
-        with Visit(browser, server.port, code="wrong-code-here") as visit:
+        with Visit(browser, server.port, code=None) as visit:
+            # A browser that was offered Basic authentication would ask for a name and a password in front of the page.
+            refused = []
+            visit.page.on("response", lambda r: r.status == 401 and refused.append(r.headers.get("www-authenticate", "")))
+            visit.page.goto(visit.page.url + "none/a.jpg#wrong-code-here")
             visit.until("#code-wrong", "not right")
+            visit.page.evaluate("Promise.all([fetch('/x?ticket=0'), new Promise((r) => (Object.assign(new Image(), { onerror: r }).src = '/a.jpg?ticket=0'))])")
+            eventually(lambda: len(refused) >= 4, lambda: f"the refused requests: {refused}")
+            require(all(field.startswith("Bearer") and "Basic" not in field for field in refused), f"a browser is offered {refused}")
     # The server starts again with another code while a file is sent.
     film = folder / "film.mov"
     sparse_film(film, 20 * MiB, 1)

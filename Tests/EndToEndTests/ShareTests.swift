@@ -34,6 +34,21 @@ extension EndToEnd {
       #expect(lines.contains { $0.contains(#""path":"IMG 3.jpg","length":300000,"address":"127.0.0.1""#) }, "\(lines)")
     }
 
+    /// Programs that send a password only when they are asked for one, at a server whose page asks browsers itself.
+    @Test(arguments: [
+      ["wget", "-q", "-O", "/dev/null", "--user", "any", "--password"],
+      ["curl", "-sfo", "/dev/null", "--anyauth", "-u"],
+    ]) func programsAreAskedForThePassword(_ program: [String]) async throws {
+      let (server, url, code) = try await share("--download")
+      try scratch.file("received/a.txt", 1000)
+      guard let tool = Tool.find(program[0]) else { return print("skipped: there is no \(program[0])") }
+      let password = program[0] == "curl" ? "any:\(code)" : code
+      let get = try Command(
+        tool, program.dropFirst() + [password, "http://127.0.0.1:\(url.port!)/a.txt"], in: scratch)
+      #expect(try await get.wait() == .exited(0), "\(get.errors)")
+      server.kill(SIGTERM)
+    }
+
     /// The certificate is valid for the machine's addresses, is the one whose fingerprint was printed, and is kept.
     @Test func theServerMakesACertificateOfItsOwn() async throws {
       var fingerprints: [String] = []
