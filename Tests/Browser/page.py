@@ -5,7 +5,7 @@
     page.py long           all checks, and those with many and very large files
     page.py NAME...        runs only these checks; page.py --list names them
 
-FULLBORE names the binary. FULLBORE_SCREENSHOTS names a folder for pictures of the page.
+FULLBORE names the binary. FULLBORE_SCREENSHOTS names a folder for pictures of the page; docs/pictures/share copies some into docs.
 """
 import traceback
 

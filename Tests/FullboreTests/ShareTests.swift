@@ -88,7 +88,7 @@ import Testing
       try command("--share", "--listen", "0.0.0.0:8080").options.lastPort == nil && command().options.lastPort == nil)
   }
 
-  /// The drawing shows the modules that the library has made, and a margin around them.
+  /// The drawing shows the modules that the library has made, and around them the four light ones of ISO/IEC 18004.
   @Test func theCodeIsDrawnAsItIs() throws {
     let code = try #require(QRCode("http://192.168.1.7:8080/#k7mq-4w9x-p3tz"))
     let drawn = code.lines.flatMap { line -> [[Bool]] in
@@ -99,9 +99,10 @@ import Testing
     }
     let size = code.modules.count
     #expect(size >= 21 && (size - 21) % 4 == 0 && code.modules.allSatisfy { $0.count == size })
-    #expect(drawn.dropFirst(2).prefix(size).map { Array($0.dropFirst(2).prefix(size)) } == code.modules)
+    #expect(drawn.dropFirst(4).prefix(size).map { Array($0.dropFirst(4).prefix(size)) } == code.modules)
+    #expect(drawn.count >= size + 8 && drawn.allSatisfy { $0.count == size + 8 })
     #expect(
-      drawn.prefix(2).allSatisfy { !$0.contains(true) } && drawn.dropFirst(2 + size).allSatisfy { !$0.contains(true) })
+      drawn.prefix(4).allSatisfy { !$0.contains(true) } && drawn.dropFirst(4 + size).allSatisfy { !$0.contains(true) })
     // The corner that all codes have.
     #expect(code.modules[0].prefix(8) == [true, true, true, true, true, true, true, false])
     #expect(QRCode(String(repeating: "x", count: 4000)) == nil)

@@ -17,10 +17,13 @@ struct QRCode {
     modules = (0..<width).map { row in (0..<width).map { code.pointee.data[row * width + $0] & 1 == 1 } }
   }
 
+  /// The light modules around the code that the standard asks for (its quiet zone).
+  static let margin = 4
+
   /// Lines for a terminal: each character shows two modules, one above the other, in black on white, whatever the colours
-  /// of the terminal are. The margin has the two modules that cameras manage with; the standard asks for four.
+  /// of the terminal are.
   var lines: [String] {
-    let margin = 2
+    let margin = Self.margin
     let size = modules.count + 2 * margin
     func isDark(_ row: Int, _ column: Int) -> Bool {
       let (row, column) = (row - margin, column - margin)
