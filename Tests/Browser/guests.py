@@ -177,6 +177,41 @@ def words(browser, folder):
             require(str(folder) not in visit.text("body"), "the page shows the path of the folder")
 
 
+def again(browser, folder):
+    """What was refused for a reason that may pass is sent by "Try again": one file, or all; another refusal has no such button."""
+    card, store = folder / "out/Card", folder / "in"
+    card.mkdir(parents=True)
+    sent = {f"Card/{i}.bin": card / f"{i}.bin" for i in range(40)}
+    for path in sent.values():
+        path.write_bytes(os.urandom(1000))
+    kept = folder / ".fullbore"
+    kept.write_bytes(b"x")
+    store.mkdir()
+    (store / "Card").write_bytes(b"not a folder")
+    with share(store) as server:
+        with Visit(browser, server.port, **PHONE) as visit:
+            first = "button[aria-label='Try again: Card/0.bin']"
+            visit.choose(card, selector="#folder-input")
+            visit.choose(kept)
+            visit.until("#total-count", "Finished: 0 · Not sent: 41")
+            require(visit.text("#retry-all") == "Try all 40 again", f"the button says {visit.text('#retry-all')!r}")
+            require(visit.page.locator("button[aria-label='Try again: .fullbore']:visible").count() == 0, "a reserved name is tried again")
+            visit.screenshot("phone-try-again")
+            # The reason is still there.
+            requests = visit.count_requests()
+            visit.page.tap(first)
+            eventually(lambda: len(requests) > 0, "nothing is tried")
+            visit.until("#total-count", "Finished: 0 · Not sent: 41")
+            visit.wait_for(first)
+            (store / "Card").unlink()
+            visit.page.tap(first)
+            visit.until("#total-count", "Finished: 1 · Not sent: 40")
+            visit.page.tap("#retry-all")
+            visit.until("#total-count", "Finished: 40 · Not sent: 1")
+            eventually(lambda: not visit.page.is_visible("#retry-all"), "the button stays")
+    require_same(sent, store)
+
+
 def once(browser, folder):
     """--once does not end under a page that is open, is told before, and is told when it has happened."""
     with share(folder / "in", "--once") as server:

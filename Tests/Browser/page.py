@@ -11,12 +11,13 @@ import traceback
 
 from playwright.sync_api import Error, sync_playwright
 
-import attacks, details, firefox, guests, heavy, lists, looks, stories
+import attacks, details, firefox, guests, heavy, lists, looks, phones, stories
 from visit import *
 
 SHORT = [stories.phone, stories.reload, stories.another, stories.portal, stories.restart, stories.offline, stories.tabs, stories.frozen, stories.pause, details.code,
          details.names, details.folders, details.keyboard, details.limits, details.full, details.dropped, lists.listing,
-         lists.gallery, lists.calm, guests.updates, guests.silence, guests.total, guests.words, attacks.strangers, looks.appearance]
+         lists.gallery, lists.calm, guests.updates, guests.silence, guests.total, guests.words, guests.again, phones.awake, phones.camera,
+         attacks.strangers, looks.appearance]
 LONG = [stories.large, guests.once, details.room, heavy.thousand, heavy.film, heavy.handles, firefox.firefox]
 
 

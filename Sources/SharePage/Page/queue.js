@@ -5,7 +5,7 @@ import { size, text } from "./text.js";
 import { Failed, transfer } from "./transfer.js";
 import { terminate } from "./tus.js";
 
-// Dispatches `change`, `added` before new files begin, and `done` with a file that was sent.
+// Dispatches `change`, `added` before new files or failed ones begin, and `done` with a file that was sent.
 export class Queue extends EventTarget {
   waiting = [];
   active = new Set();
@@ -120,15 +120,29 @@ export class Queue extends EventTarget {
     this.#enter(item, "paused");
   }
 
-  resume(item) {
-    if (this.#isOver(item)) return this.#change();
-    const hadFailed = this.failed.has(item);
-    this.#leave(item);
-    if (this.#isTooLarge(item)) return;
-    if (hadFailed) this.#count(item, 1);
-    Object.assign(item, { state: "waiting", problem: null });
-    this.waiting.unshift(item);
+  // Failed files that another attempt may help.
+  get retryable() { return [...this.failed].filter((item) => !item.isFinal); }
+
+  // Sends files that were paused, that have failed, or that another tab has sent.
+  resume(items) {
+    const again = [];
+    for (const item of [...items].reverse()) {
+      if (this.#isOver(item)) continue;
+      const hadFailed = this.failed.has(item);
+      this.#leave(item);
+      if (this.#isTooLarge(item)) continue;
+      if (hadFailed) {
+        item.tries = 0;
+        this.#count(item, 1);
+        again.push(item);
+      }
+      Object.assign(item, { state: "waiting", problem: null });
+      this.waiting.unshift(item);
+    }
+    if (again.length > 0) this.dispatchEvent(new Event("added"));
     this.#pump();
+    // What was refused was forgotten.
+    memory.expect(again);
   }
 
   // Deletes also what the server has of the file.
@@ -240,7 +254,7 @@ export class Queue extends EventTarget {
   }
 
   #retryElsewhere() {
-    for (const item of this.elsewhere) this.resume(item);
+    if (this.elsewhere.size > 0) this.resume(this.elsewhere);
   }
 
   // `hasMoved`: the bytes were sent just now.

@@ -12,6 +12,7 @@ let nextDrawing = 0;
 // Returns a function that shows the queue's state.
 export function showRows(queue) {
   const folded = element("show-finished");
+  const again = element("retry-all");
   const uploads = new WindowedList(element("uploads"), () => makeRow(queue), fill, element("pause-all"));
   const finished = new WindowedList(element("finished"), () => makeRow(queue), fill, folded);
   for (const type of ["pointerdown", "pointermove"]) {
@@ -24,10 +25,20 @@ export function showRows(queue) {
     const rest = Math.max(stillUntil, nextDrawing) - performance.now();
     if (rest > 0) return (planned = setTimeout(show, rest));
     nextDrawing = performance.now() + period;
+    const { length } = queue.retryable;
+    // One file has a button in its row.
+    again.hidden = length < 2;
+    setText(again, text("retryAll", { n: length }));
     uploads.show([...queue.failed, ...queue.active, ...queue.elsewhere, ...queue.paused, ...queue.waiting]);
     folded.hidden = queue.finished.length === 0;
     setText(folded, text("finished", { n: queue.finished.length }));
     finished.show(queue.finished);
+  };
+  again.onclick = () => {
+    stillUntil = 0;
+    queue.resume(queue.retryable);
+    // The button vanishes, and the focus must be somewhere.
+    element("pause-all").focus();
   };
   folded.onclick = () => {
     element("finished").hidden = !element("finished").hidden;
@@ -42,7 +53,7 @@ function makeRow(queue) {
   const row = copy("upload");
   row.change.onclick = () => {
     nextDrawing = 0;
-    if (["paused", "failed"].includes(row.item.state)) queue.resume(row.item);
+    if (["paused", "failed"].includes(row.item.state)) queue.resume([row.item]);
     else queue.pause(row.item);
   };
   row.removal.onclick = () => {

@@ -11,9 +11,15 @@ const [leastChunk, mostChunk] = [MiB, 1024 * MiB];
 // In seconds. The link is idle after each chunk; a proxy that collects bodies loses at most this much in a cut.
 const chunkTime = 60;
 
-// Only a person can help, whom the message is for; another attempt with this file cannot.
+// Refusals that another attempt with this file cannot change.
+const final = ["reserved-name", "long-name", "too-large", "beyond-total", "read-only"];
+
+// Only a person can help, whom the message is for. `kind`: of the refusal, if the server has refused the file.
 export class Failed extends Error {
-  isFinal = true;
+  constructor(message, isRefused = false, kind = null) {
+    super(message);
+    Object.assign(this, { isRefused, isFinal: final.includes(kind) });
+  }
 }
 
 // Returns "sent", "same" if the server had these bytes under this name, "skipped" if they were sent earlier, or
@@ -135,7 +141,7 @@ async function recover(item, error, context, signal, failures) {
   if (status === 401) return context.askForCode(signal);
   if (status === 507) return pause(text(context.maxTotal ? "totalFull" : "full", { size: size(context.maxTotal) }), Math.max(retryAfter, 10));
   if (status >= 500 || [408, 425, 429].includes(status)) return pause(text("trouble"), Math.max(retryAfter, delay));
-  throw Object.assign(new Failed(text("refused", { why: refusal(kind) ?? reason ?? message })), { isRefused: true });
+  throw new Failed(text("refused", { why: refusal(kind) ?? reason ?? message }), true, kind);
 }
 
 // An unreadable file looks like a broken connection.
