@@ -111,6 +111,9 @@ public final class Server: Sendable {
       visits: Int(service.counters.visits.load()), unfinished: service.store.continued)
   }
 
+  /// Who sends files at this moment, and which. Takes a lock for a short time; any thread may read it, some times a second.
+  public var senders: [ActiveSender] { service.counters.uploads.active.senders }
+
   /// A snapshot of what the server does.
   public struct Activity: Sendable {
     /// Requests that were received, at least in part, and not answered yet.

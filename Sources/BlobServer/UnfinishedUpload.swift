@@ -78,10 +78,15 @@ extension FileStore {
   private func path(of record: UploadRecord) -> ServedPath {
     guard record.isPart else { return record.target }
     if let final = claimant(of: record.id), let whole = (try? load(final)) ?? nil { return whole.record.target }
-    // A part usually names the file, although its own name is never published.
-    guard let values = try? Tus.metadata(record.metadata), let name = TusTarget.name(values) else {
-      return record.target
-    }
-    return (try? record.target.parent.appending(name)) ?? record.target
+    return record.namedTarget
+  }
+}
+
+extension UploadRecord {
+  /// The target. Of a part, the path of the file that its metadata names: a part usually names the file, although its own
+  /// name is never published.
+  var namedTarget: ServedPath {
+    guard isPart, let values = try? Tus.metadata(metadata), let name = TusTarget.name(values) else { return target }
+    return (try? target.parent.appending(name)) ?? target
   }
 }

@@ -77,7 +77,8 @@ final class Upload: Sendable {
       if onProbation { try state.reception?.hold() }
       (state.isOnProbation, state.isWriting, state.sender) = (onProbation, true, sender)
       state.writer += 1
-      return UploadWriter(self, state.writer, isOnProbation: onProbation)
+      let meter = home.counters.active.begin(state.record, from: offset, by: sender)
+      return UploadWriter(self, state.writer, isOnProbation: onProbation, meter)
     }
   }
 

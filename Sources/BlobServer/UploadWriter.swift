@@ -5,11 +5,13 @@ final class UploadWriter: Sendable {
   let upload: Upload
   private let number: Int
   private let isOnProbation: Bool
+  private let meter: UploadMeter
 
-  init(_ upload: Upload, _ number: Int, isOnProbation: Bool) {
+  init(_ upload: Upload, _ number: Int, isOnProbation: Bool, _ meter: UploadMeter) {
     self.upload = upload
     self.number = number
     self.isOnProbation = isOnProbation
+    self.meter = meter
   }
 
   /// Whether no newer writer has taken over.
@@ -17,7 +19,10 @@ final class UploadWriter: Sendable {
 
   /// Throws 409 if a newer writer has taken over, 410 if the upload was terminated, 413 past the length. Bytes written
   /// before stay.
-  func append(_ piece: BodyPiece) throws(ServerError) { try upload.append(piece, number) }
+  func append(_ piece: BodyPiece) throws(ServerError) {
+    try upload.append(piece, number)
+    meter.add(piece.count)
+  }
 
   /// Ends the request's body: its bytes are accepted, and in the same step what the request says about the whole file.
   /// `isLast`: the upload is complete. `promised`: digests of the whole file. `isAsPromised`: the body is the whole

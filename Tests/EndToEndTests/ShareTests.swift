@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 extension EndToEnd {
@@ -32,6 +33,64 @@ extension EndToEnd {
         return lines.count == 5 ? lines : nil
       }
       #expect(lines.contains { $0.contains(#""path":"IMG 3.jpg","length":300000,"address":"127.0.0.1""#) }, "\(lines)")
+    }
+
+    /// A client that sends slowly, and says that it is this device.
+    private func send(_ file: String, from device: String, to url: URL, _ code: String) throws -> Command {
+      try Command(
+        try #require(Tool.find("curl"), "curl is not installed: scripts/bootstrap test"),
+        [
+          "-sS", "-A", "Mozilla/5.0 (\(device); x)", "-H", "Authorization: Bearer \(code)", "--limit-rate", "500k",
+          "-T",
+          try scratch.file(file, 3 << 20), "http://127.0.0.1:\(url.port!)/\(file)",
+        ], in: scratch)
+    }
+
+    @Test func programsAreToldWhatIsBeingSent() async throws {
+      let (server, url, code) = try await share("--json")
+      let sender = try send("film.mov", from: "iPhone", to: url, code)
+      let schema = try EventSchema(of: "serve")
+      let told = try await until("the rate is told") {
+        server.output.split(separator: "\n").first {
+          $0.contains(#""path":"film.mov","received":"#) && $0.contains("per_second")
+        }
+      }
+      #expect(told.contains(#""address":"127.0.0.1","agent":"Mozilla/5.0 (iPhone; x)""#), "\(told)")
+      #expect(told.contains(#""length":3145728"#), "\(told)")
+      #expect(try await sender.wait() == .exited(0))
+      server.kill(SIGTERM)
+      #expect(try await server.wait() == .exited(0))
+      for line in server.output.split(separator: "\n") {
+        let event = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        #expect(schema.fault(in: event) == nil, "\(line)")
+      }
+    }
+
+    @Test(.needs(.tmux)) func aTerminalShowsWhoSendsWhat() async throws {
+      let terminal = try await TerminalTests.Terminal(
+        ["serve", try scratch.folder("received"), "--share", "--listen", "127.0.0.1:0"], width: 100, in: scratch)
+      let first = try await terminal.lines("the link") { $0.contains { $0.hasPrefix("Receiving into") } }
+      let link = try #require(first.first { $0.hasPrefix("http://") }?.trimmingCharacters(in: .whitespaces))
+      let url = try #require(URL(string: link))
+      let senders = try ["iPhone", "Android"].map {
+        try send("\($0).mov", from: $0, to: url, try #require(url.fragment))
+      }
+      func isRunning(_ line: String, _ device: String) -> Bool {
+        line.contains(try! Regex("^127.0.0.1 \\(\(device)\\)  \(device).mov  [0-9]+ % of 3.00 MiB  .*[KM]iB/s$"))
+      }
+      let lines = try await terminal.lines("both films") { lines in
+        ["iPhone", "Android"].allSatisfy { device in lines.contains { isRunning($0, device) } }
+      }
+      #expect(lines.count { $0.contains("2 requests") } == 1, "\(lines)")
+      for sender in senders { #expect(try await sender.wait() == .exited(0)) }
+      let ended = try await terminal.lines("the films are named, and nothing runs") {
+        !$0.contains { $0.hasPrefix("127.0.0.1 (") } && $0.contains { $0.contains("waiting") }
+      }
+      for device in ["iPhone", "Android"] {
+        #expect(ended.contains("\(device).mov  3.00 MiB  from 127.0.0.1 (\(device))"), "\(ended)")
+      }
+      #expect(ended.count { $0.contains("waiting") || $0.contains("request") } == 1, "\(ended)")
+      try await terminal.end()
     }
 
     /// Programs that send a password only when they are asked for one, at a server whose page asks browsers itself.

@@ -27,7 +27,7 @@ final class FormReceiver: BodyReceiver {
   /// Belongs to the event thread of the connection.
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
-    var file: (reception: any Reception, entry: Int, modified: ModificationTime?)?
+    var file: (reception: any Reception, entry: Int, modified: ModificationTime?, meter: UploadMeter)?
     /// Files that wait for the end of the form.
     var held: [Complete] = []
     /// The value of a field `mtime`, which applies to the next file, truncated to 64 bytes.
@@ -95,7 +95,8 @@ final class FormReceiver: BodyReceiver {
       try existing.admit(service.store.target(at: target, in: folder), at: target, length: nil)
       let reception = try service.store.begin(length: nil)
       service.counters.uploads.begun.add(1)
-      state.file = (reception, entry, modified)
+      let meter = service.counters.uploads.active.begin(target, length: nil, by: sender)
+      state.file = (reception, entry, modified, meter)
     } catch {
       entries.end(entry, .failure(error))
     }
@@ -104,12 +105,13 @@ final class FormReceiver: BodyReceiver {
   private func append(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws(ServerError) {
     if !state.mayHaveBytes { throw ServerError(400, "a file in the form has no name") }
     if state.isInTime, let held = state.time { state.time = held + bytes.prefix(max(0, 64 - held.count)) }
-    guard let (reception, entry, _) = state.file else { return }
+    guard let (reception, entry, _, meter) = state.file else { return }
     do throws(ServerError) {
       if let limit = service.options.maxSize, reception.length + Int64(bytes.count) > limit {
         throw ServerError.tooLarge(limit)
       }
       try reception.append(.bytes(bytes))
+      meter.add(bytes.count)
     } catch {
       state.file = nil
       entries.end(entry, .failure(error))
@@ -120,7 +122,7 @@ final class FormReceiver: BodyReceiver {
   /// Closes the file's reception, which is reopened when the file is published: a form may have more files than a process
   /// may have open.
   private func finish(_ state: inout State) {
-    guard let (reception, entry, modified) = state.file else { return }
+    guard let (reception, entry, modified, _) = state.file else { return }
     state.file = nil
     let file = Complete(id: reception.id, entry: entry, modified: modified)
     if awaitsEnd { return state.held.append(file) }

@@ -98,6 +98,7 @@ extension Reply {
 
 private final class PutReceiver: BodyReceiver {
   private let reception: any Reception
+  private let meter: UploadMeter
   private let record: UploadRecord
   private let digests: BodyDigests?
   /// The length of the whole file in bytes, if the request states it in addition to the length of its body.
@@ -122,6 +123,8 @@ private final class PutReceiver: BodyReceiver {
     sender = call.sender
     location = call.method == "POST" ? call.target.reference(to: path.url) : nil
     record = UploadRecord(reception.id, target: path, existing: rule, length: nil, modified: modified)
+    meter = call.service.counters.uploads.active.begin(
+      path, length: whole ?? call.request.contentLength, by: call.sender)
   }
 
   func take(_ piece: BodyPiece) throws(ServerError) {
@@ -130,6 +133,7 @@ private final class PutReceiver: BodyReceiver {
     }
     digests?.take(piece)
     try reception.append(piece)
+    meter.add(piece.count)
   }
 
   var takesPipes: Bool { digests == nil }

@@ -42,7 +42,7 @@ struct ServeCommand: Command {
         .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
         .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
       ].inGroup(.credentials) + MonitoringOptions.declared
-      + [.flag("json", "print an object of JSON a line: the URL, and each file that was received")].inGroup(.output),
+      + [.flag("json", "print an object of JSON a line: the URL, what is sent, each received file")].inGroup(.output),
     examples: [
       .init("serve ~/Pictures/in --share", "from phones nearby: shows a QR code that opens a page which sends"),
       .init("serve /srv/photos --listen :8080 --token-file token", "for 'fullbore push' and others, on every address"),

@@ -56,14 +56,11 @@ final class ProgressBoard: Sendable {
     let size = output.size
     let now = Quantity.seconds(began.duration(to: .now))
     let text = state.withLock { state in
-      // The cursor stays on the first line of the board. When a terminal is resized and wraps its lines anew, it keeps the
-      // cursor on that line, so that the next drawing finds the begin of the last one.
       var text = "\r"
       for line in state.remarks { text += line + "\u{1B}[K\n" }
       if let ending { return text + ending.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J" }
       let lines = boardLines(&state, size, at: now)
-      // Without automatic wrapping a line takes one row, even if the terminal has become narrower a moment ago.
-      text += "\u{1B}[?7l" + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[?7h\u{1B}[J\u{1B}[\(lines.count)A"
+      text += board(of: lines)
       state.remarks = []
       return text
     }

@@ -35,6 +35,13 @@ struct TerminalStyle: Sendable, Hashable {
   func failure(_ text: String) -> String { hasColor ? "\u{1B}[31m\(text)\u{1B}[0m" : text }
 }
 
+/// What draws `lines` at the bottom of a terminal, from the first column on. The cursor stays on the first of them. When a
+/// terminal is resized and wraps its lines anew, it keeps the cursor on that line, so that the next drawing finds the begin of
+/// the last one. Without automatic wrapping a line takes one row, even if the terminal has become narrower a moment ago.
+func board(of lines: [String]) -> String {
+  "\u{1B}[?7l" + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[?7h\u{1B}[J\u{1B}[\(lines.count)A"
+}
+
 func padded(_ text: String, _ width: Int) -> String {
   String(repeating: " ", count: max(0, width - text.count)) + text
 }

@@ -6,8 +6,8 @@ import Synchronization
 final class ConsoleWriter: Sendable {
   private let console: Console
   private let queue = BoundedQueue<String>(atMost: 1000, size: 1 << 20)
-  /// The newest text for the last line of the terminal; nil: it was drawn.
-  private let status = Mutex<String?>(nil)
+  /// The newest text for the last lines of the terminal; nil: it was drawn.
+  private let status = Mutex<[String]?>(nil)
   private let notice: @Sendable (Int) -> Void
   /// The thread runs. It starts with the first line, since most servers write to one console only.
   private let isStarted = Atomic(false)
@@ -28,9 +28,9 @@ final class ConsoleWriter: Sendable {
     start()
   }
 
-  /// Draws the last line of the terminal, in place of the one that was drawn before.
-  func draw(_ text: String) {
-    status.withLock { $0 = text }
+  /// Draws the last lines of the terminal, in place of those that were drawn before.
+  func draw(_ lines: [String]) {
+    status.withLock { $0 = lines }
     queue.wake()
     start()
   }
@@ -52,16 +52,16 @@ final class ConsoleWriter: Sendable {
     var hasStatus = false
     while true {
       let batch = queue.next()
-      if hasStatus, !batch.items.isEmpty || batch.dropped > 0 {
-        console.write("\r\u{1B}[K")
+      if hasStatus, !batch.items.isEmpty || batch.dropped > 0 || batch.isEnding {
+        console.write("\r\u{1B}[J")
         hasStatus = false
       }
       if !batch.items.isEmpty { console.write(batch.items.map { "\($0)\n" }.joined()) }
       if batch.dropped > 0 { notice(batch.dropped) }
       if batch.isEnding {
         if batch.items.isEmpty { break }
-      } else if let text = status.withLock({ $0.take() }) {
-        console.write("\r\(text)\u{1B}[K")
+      } else if let lines = status.withLock({ $0.take() }) {
+        console.write("\r" + board(of: lines))
         hasStatus = true
       }
       console.flush()

@@ -124,7 +124,12 @@ extension JSONLine {
     add(path: file.path)
     add("length", file.length)
     if file.wasThere { add("unchanged", true) }
-    if let address = file.sender?.address { add("address", address) }
-    if let agent = file.sender?.agent { add("agent", agent) }
+    add(file.sender)
+  }
+
+  /// Adds what is known of a client.
+  mutating func add(_ sender: Sender?) {
+    if let address = sender?.address { add("address", address) }
+    if let agent = sender?.agent { add("agent", agent) }
   }
 }

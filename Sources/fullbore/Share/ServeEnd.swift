@@ -27,8 +27,8 @@ final class ServeEnd: Sendable {
         for await _ in self.interruptions { break }
         return .signal
       }
-      if let share {
-        group.addTask { await self.watch(share) }
+      if share != nil || report.showsProgress {
+        group.addTask { await self.watch() }
       }
       let reason = await group.next() ?? .signal
       group.cancelAll()
@@ -38,13 +38,14 @@ final class ServeEnd: Sendable {
 
   /// Returns when the time is over or the visit has ended, or when the task is cancelled. A visit begins with a file that was
   /// sent or fetched, and lasts as long as requests with the code come.
-  private func watch(_ share: ShareOptions) async -> Reason {
+  private func watch() async -> Reason {
     let began = ContinuousClock.now
     var (last, busy) = (server.activity, began)
     while !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(500))
       let (now, activity) = (ContinuousClock.now, server.activity)
-      report.draw(activity)
+      report.show(activity, server.senders)
+      guard let share else { continue }
       if let period = share.period, now - began >= period { return .time }
       if activity.isVisited || activity.visits != last.visits { busy = now }
       last = activity

@@ -2,8 +2,9 @@ import BlobServer
 import Blobs
 import Synchronization
 
-/// Says what `serve` receives, while it runs: to a person a line per file, and on a terminal also how fast files come; to a
-/// program an object of JSON per file. Whoever reports something does not wait until it is written.
+/// Says what `serve` receives, while it runs: to a person a line per file, and on a terminal also who sends what and how fast;
+/// to a program an object of JSON per file, and one a second of what is being sent. Whoever reports something does not wait
+/// until it is written.
 final class ServeReport: Sendable {
   enum Style: Sendable { case silent, person, json }
 
@@ -12,17 +13,21 @@ final class ServeReport: Sendable {
     var bytes: Int64 = 0
     var hasVisitor = false
     var speed = Speed()
+    var progress = ServeProgress()
+    /// When the last object about the progress was written, in seconds since the begin.
+    var reported = -Double.infinity
   }
   private let style: Style
   private let state = Mutex(State())
   private let output: ConsoleWriter
   private let error: ConsoleWriter
-  private let drawsStatus: Bool
+  /// nil: nothing is drawn.
+  private let terminal: Console?
   private let began = ContinuousClock.now
 
   init(_ style: Style, output: Console = .output, error: Console = .error) {
     self.style = style
-    drawsStatus = style == .person && error.isTerminal
+    terminal = style == .person && error.isTerminal ? error : nil
     let writer = ConsoleWriter(error)
     self.error = writer
     self.output = ConsoleWriter(output) { count in
@@ -40,7 +45,7 @@ final class ServeReport: Sendable {
     case .silent: break
     case .json: output.write(JSONLine(received: file).text)
     case .person:
-      let sender = file.sender.map { "  from \(Self.name($0))" } ?? ""
+      let sender = file.sender.map { "  from \($0.name)" } ?? ""
       let remark = file.wasThere ? "  was there already" : ""
       error.write("\(shown(file.path))  \(Quantity.text(bytes: file.length))\(sender)\(remark)")
     }
@@ -51,23 +56,49 @@ final class ServeReport: Sendable {
   /// Writes a line of a program that is run for each file. nil: it may write to standard error by itself, as there is no line
   /// that is drawn over.
   var programOutput: (@Sendable (String) -> Void)? {
-    if !drawsStatus { return nil }
+    if terminal == nil { return nil }
     return { [error] line in error.write(shown(line)) }
   }
 
-  /// Draws the line with the current speed. Called now and then.
-  func draw(_ activity: Server.Activity) {
-    guard drawsStatus else { return }
+  /// Whether `show` has something to do.
+  var showsProgress: Bool { terminal != nil || style == .json }
+
+  /// Draws the lines with what is being sent, or once a second writes the object with that. Called twice a second.
+  func show(_ activity: Server.Activity, _ senders: [ActiveSender]) {
+    guard showsProgress else { return }
     let now = Quantity.seconds(began.duration(to: .now))
-    let text = state.withLock { state in
+    let progress = state.withLock { state in
+      state.progress.update(senders, at: now)
+      return state.progress
+    }
+    if let terminal { return draw(activity, progress, terminal.size, at: now) }
+    let isDue = state.withLock { state in
+      // The calls are not exactly half a second apart.
+      if progress.isEmpty || now - state.reported < 0.8 { return false }
+      state.reported = now
+      return true
+    }
+    if isDue { output.write(progress.json.text) }
+  }
+
+  private func draw(
+    _ activity: Server.Activity, _ progress: ServeProgress, _ size: (columns: Int, rows: Int), at now: Double
+  ) {
+    let total = state.withLock { state in
       state.speed.add(activity.bytesReceived, at: now)
       let total = "\(Quantity.plural(state.files, "file")), \(Quantity.text(bytes: state.bytes))"
       let speed = Quantity.text(bytesPerSecond: state.speed.bytesPerSecond)
       let running = activity.requests == 0 ? "waiting" : "\(Quantity.plural(activity.requests, "request"))  \(speed)"
       return "\(total)  \(running)"
     }
-    error.draw(text)
+    // The last column stays empty, since a terminal that is widened may join a full line with the next one.
+    let width = max(1, size.columns - 1)
+    let most = max(1, min(Self.shownSenders, size.rows - 3))
+    error.draw(progress.lines(width: width, most: most) + [fitted(total, width)])
   }
+
+  /// More clients than these are only counted.
+  private static let shownSenders = 8
 
   /// Says why the server has ended, what was not finished, and what was received in all.
   func end(_ reason: ServeEnd.Reason, _ unfinished: [UnfinishedUpload], cut downloads: [BytePath], expire: Duration) {
@@ -104,20 +135,4 @@ final class ServeReport: Sendable {
   /// Whether a client of this run has sent a file. Files that had arrived before, and that the server publishes when it
   /// starts, do not count.
   var hasVisitor: Bool { state.withLock { $0.hasVisitor } }
-
-  /// The client in words: what a browser says about its device, and the address.
-  private static func name(_ sender: Sender) -> String {
-    let agent = sender.agent ?? ""
-    let devices = ["iPhone", "iPad", "Android", "Windows", "Macintosh", "CrOS", "Linux"]
-    let device = devices.first { agent.contains($0) } ?? agent.prefix { $0 != "/" && $0 != " " }.description
-    let address = sender.address ?? "a closed connection"
-    return device.isEmpty ? address : "\(address) (\(shown(cut(device))))"
-  }
-
-  /// Anyone can say anything in `User-Agent`, of any length.
-  private static func cut(_ text: String) -> String {
-    let most = 60
-    let scalars = text.unicodeScalars
-    return scalars.count <= most ? text : "\(String(String.UnicodeScalarView(scalars.prefix(most))))…"
-  }
 }
