@@ -52,8 +52,11 @@ package enum SharePage {
       return pieces.map { $0.isMultiple(of: 2) ? squeezed(String($1), aroundAll: operators) : String($1) }
         .joined(separator: "\"")
     }
-    let text = lines.filter { !$0.isEmpty }.joined(separator: "\n")
-      .split(separator: ";\n", omittingEmptySubsequences: false).joined(separator: ";")
+    var text = lines.filter { !$0.isEmpty }.joined(separator: "\n")
+    // No statement ends at these line ends by the end of the line alone, and the last one of a block needs no semicolon.
+    for (lineEnd, rest) in [(";\n", ";"), ("{\n", "{"), (",\n", ","), ("\n}", "}"), (";}", "}")] {
+      text = text.split(separator: lineEnd, omittingEmptySubsequences: false).joined(separator: rest)
+    }
     return File(bytes: Array(text.utf8), type: "text/javascript; charset=utf-8")
   }
 

@@ -35,7 +35,6 @@ export function showRows(queue) {
     finished.show(queue.finished);
   };
   again.onclick = () => {
-    stillUntil = 0;
     queue.resume(queue.retryable);
     // The button vanishes, and the focus must be somewhere.
     element("pause-all").focus();

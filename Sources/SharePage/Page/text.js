@@ -18,7 +18,7 @@ const TEXTS = {
   dropHint: ["or drop files and folders here, or paste a picture.", "oder Dateien und Ordner hierher ziehen oder ein Bild einfügen."],
   dropHere: ["Drop here", "Hier ablegen"], progress: ["Progress", "Fortschritt"],
   pause: ["Pause", "Pause"], goOn: ["Go on", "Weiter"], retry: ["Try again", "Noch einmal"], remove: ["Remove", "Entfernen"],
-  retryAll: ["Try all {n} again", "Alle {n} noch einmal versuchen"],
+  retryAll: ["Try all {n} again", "Alle {n} noch einmal"],
   forget: ["Forget", "Vergessen"], close: ["Close", "Schließen"],
   waiting: ["Waiting", "Wartet"], paused: ["Paused", "Angehalten"], partly: ["{sent} of {size}", "{sent} von {size}"],
   elsewhere: ["Another tab sends this file", "Ein anderer Tab sendet diese Datei"],
