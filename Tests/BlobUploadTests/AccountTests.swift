@@ -88,7 +88,7 @@ import Testing
     #expect(intent(at: destination(authorization)).key == intent(at: destination(nil)).key)
   }
 
-  @Test func whatOneUserHasSentIsNotDoneForAnother() async throws {
+  @Test func aFileSentByOneUserIsSentAgainForAnotherUser() async throws {
     let folder = JournalFolder()
     let journal = try await folder.open()
     let (anna, bob) = (destination(basic("anna:one")), destination(basic("bob:one")))
@@ -105,7 +105,7 @@ import Testing
 
   /// The journal is of an earlier version, which did not distinguish users.
   /// An app that makes the journal's destination itself, as for an `UploadQueue`, is no earlier version.
-  @Test func whatWasSentForNobodyIsNotTheFirstUsers() async throws {
+  @Test func aFileSentWithoutAUserIsSentAgainForAUser() async throws {
     let folder = JournalFolder()
     let journal = try await folder.open()
     let place = destination(nil)
@@ -114,7 +114,9 @@ import Testing
     #expect(try await journal.destinationID(kept(destination(basic("anna:one")))) != nobody)
   }
 
-  @Test(arguments: [nil, "query"]) func whatAnEarlierVersionHasSentIsTheFirstUsers(_ recipient: String?) async throws {
+  @Test(arguments: [nil, "query"]) func filesSentByAnEarlierVersionBelongToTheFirstUser(_ recipient: String?)
+    async throws
+  {
     for user in [destination(basic("anna:one")), destination("Bearer one")] {
       let folder = JournalFolder()
       let journal = try await folder.open()

@@ -77,7 +77,7 @@ import Testing
     #expect(peer.contents(of: "stream") == pattern.bytes(count: 1_000_000))
   }
 
-  @Test func whatTakesNoBodyAtAllIsGivenUp() async throws {
+  @Test func anUploadIsGivenUpIfTheServerRefusesEveryBody() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let bodies = Bodies(SocketTransport()) { $0 ?? .max > 10 ? 413 : nil }

@@ -41,7 +41,7 @@ import Testing
     #expect(await channel.next() == nil)
   }
 
-  @Test func whatIsDroppedIsToldOnceAndTheWriterIsFreed() async {
+  @Test func droppingAChannelReturnsItsElementsOnceAndReleasesTheWriter() async {
     let channel = BatchChannel<Int>(ahead: 0)
     let writer = Task {
       var refused: [Int] = []

@@ -38,7 +38,7 @@ import Testing
   }
 
   /// A digest in the header section would require a second download or a second query.
-  @Test func whatIsNoFileIsReadOnce() async throws {
+  @Test func aSourceThatIsNoFileIsReadOnce() async throws {
     defer { peer.stop() }
     for length: Int64 in [1000, 3 << 20, 20 << 20] {
       let seen = Seen(SocketTransport())

@@ -77,7 +77,7 @@ import Testing
 
   /// An object that was replaced is not there any more, and the error says so.
   @Test(arguments: [0, 4 << 20], [false, true])
-  func whatWasOverwrittenIsSaidToBeGone(_ wholeUpTo: Int64, _ overwrites: Bool) async throws {
+  func theErrorSaysThatAnOverwrittenObjectIsGone(_ wholeUpTo: Int64, _ overwrites: Bool) async throws {
     let peer = HTTPPeer { Lie.otherChecksum.answer($0) }
     defer { peer.stop() }
     let uploader = uploader(to: peer.url.resolve("/media/")!, wholeUpTo: wholeUpTo)
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// A file that has changed since the answer to its last bytes was lost is another one: what was stored then stays.
-  @Test func whatAnEarlierRequestMadeIsNotDeleted() async throws {
+  @Test func anObjectStoredByAnEarlierRequestIsNotDeleted() async throws {
     let peer = HTTPPeer { Lie.otherChecksum.answer($0) }
     defer { peer.stop() }
     let pattern = PatternSource(length: Self.length)
@@ -178,7 +178,7 @@ import Testing
   }
 
   /// What cannot be deleted is said to be there.
-  @Test func otherBytesThatCannotBeDeletedAreSaid() async throws {
+  @Test func theErrorNamesWrongBytesThatTheServerDoesNotDelete() async throws {
     let peer = HTTPPeer { $0.method == "DELETE" ? .init(403) : Lie.otherChecksum.answer($0) }
     defer { peer.stop() }
     let uploader = uploader(to: peer.url.resolve("/media/")!, wholeUpTo: 4 << 20)
@@ -205,7 +205,7 @@ import Testing
   @Test(
     arguments: [0, 4 << 20],
     [(1_700_000_000_750_000_000, "1700000000"), (-1, "-1"), (nil, nil)] as [(Int64?, String?)])
-  func theModificationTimeIsTold(_ wholeUpTo: Int64, _ time: (told: Int64?, kept: String?)) async throws {
+  func theModificationTimeIsSentToTheServer(_ wholeUpTo: Int64, _ time: (told: Int64?, kept: String?)) async throws {
     let peer = CloudPeer()
     defer { peer.stop() }
     var target = UploadTarget(

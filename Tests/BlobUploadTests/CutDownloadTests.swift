@@ -55,7 +55,7 @@ import Testing
     #expect(server.requests.count == 2)
   }
 
-  @Test func aDownloadThatNeverComesThroughIsSaid() async throws {
+  @Test func aDownloadThatIsAlwaysCutEndsWithAdvice() async throws {
     let server = server([3_000_000])
     defer { server.stop() }
     let proxy = ChaosProxy(to: server.port, .init(Array(repeating: .cutDown(after: 1_500_000), count: 9)))

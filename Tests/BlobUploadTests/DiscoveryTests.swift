@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: [nil, "dav", "resumable", "tus"], [429, 503])
-  func aServerThatHasNoTimeIsAskedAgainWhenItSays(_ named: String?, _ status: Int) async throws {
+  func discoveryAsksABusyServerAgainAfterItsRetryAfter(_ named: String?, _ status: Int) async throws {
     let script = Script { number, _ throws(TransportError) in
       if number == 0 { return .status(status, ["Retry-After": "1"]) }
       return .status(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload", "DAV": "1"])

@@ -38,7 +38,7 @@ import Testing
     #expect(methods == ["HEAD", "POST", "PATCH", "PATCH", "PATCH"] + deleting)
   }
 
-  @Test(arguments: names) func whatTheyMayHaveSentIsGoneOnWith(_ name: String) async throws {
+  @Test(arguments: names) func anUploadContinuesAtTheOffsetThatTheServerReports(_ name: String) async throws {
     #expect(try await methods(name, heldThen: 40 << 20) == ["HEAD", "PATCH", "PATCH"])
     #expect(try await methods(name, heldThen: 20 << 20) == ["HEAD", "PATCH", "PATCH"])
   }

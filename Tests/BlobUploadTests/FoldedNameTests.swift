@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: pairs, [false, true])
-  func whatThisPushHasStoredIsNotReplacedByTheSamePush(_ pair: (String, String), _ isDAV: Bool) async throws {
+  func aPushDoesNotReplaceAFileThatItHasStoredItself(_ pair: (String, String), _ isDAV: Bool) async throws {
     let (desk, store) = (try await Desk(), Store(folds: true))
     let peer = HTTPPeer { store.answer($0) }
     defer { peer.stop() }

@@ -165,7 +165,7 @@ import Testing
   }
 
   @Test(arguments: ["", "a..b", "$..a", "a[*]", "a[-1]", "a[0", "a['b]", "a]", "$x"])
-  func whatIsNoPathIsRefused(_ text: String) { #expect(JSONPath(text) == nil) }
+  func textThatIsNoJSONPathIsRefused(_ text: String) { #expect(JSONPath(text) == nil) }
 
   @Test func credentialsGoNowhereElse() async throws {
     let other = ScriptedPeer([.discard])
@@ -210,7 +210,7 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeReadBackEndsThePush() async throws {
+  @Test func verifyingAFormUploadWithoutAReadableURLEndsThePush() async throws {
     let source = PatternSource(length: 10)
     let transport = Script(.status(404))
     let uploader = BlobUploadTests.uploader(FormPost(), transport)

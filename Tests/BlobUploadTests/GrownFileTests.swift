@@ -103,7 +103,7 @@ import Testing
   }
 
   /// The run is killed after the server has stored the grown file, and before the journal records it.
-  @Test func whatAnotherSourceHasSentIsForgottenBeforeAGrownFileReplacesIt() async throws {
+  @Test func theEntryOfAnotherSourceIsForgottenBeforeAGrownFileReplacesItsFile() async throws {
     defer { peer.stop() }
     var queue = queue()
     #expect(try await desk.run(queue, ["film"]).sent == 1)

@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func aPlanHoldsWhateverALimitSays() {
+  @Test func aPartPlanIsValidForAllLimitsOfAServer() {
     for limit in [.min, -1, 0, 1, 1 << 20, .max - 1, .max] as [Int64] {
       for length in [nil, 0, 1, .max - 1, .max] as [Int64?] {
         for count in [nil, 0, -1, 1, 10_000, .max] as [Int?] {

@@ -62,7 +62,7 @@ import Testing
     #expect(peer.seen.heads.last?.hasPrefix("POST ") == true, "it was begun anew")
   }
 
-  @Test func anEmptyCreationTakenForTheFileIsSaid() async throws {
+  @Test func theErrorSaysThatTheServerTookAnEmptyCreationForTheWholeFile() async throws {
     let peer = ScriptedPeer([.readRequest, limits, .readRequest, answer("201 Created")])
     let error = await #expect(throws: UploadError.self) { try await push(10_000_000, to: peer) }
     #expect(error?.side == .destination && error?.message.contains("without Upload-Complete") == true)
@@ -147,7 +147,7 @@ import Testing
   }
 
   /// The response 413 contains a new limit.
-  @Test func aRefusedAppendIsCutAsTold() async throws {
+  @Test func aRefusedAppendIsSentAgainWithinTheLimitOfTheResponse() async throws {
     let peer = ScriptedPeer([
       .readRequest, answer("204 No Content", "Upload-Limit: max-append-size=100000\r\n"), .readRequest,
       answer("201 Created", "Upload-Complete: ?0\r\nLocation: /up/1\r\n"), .readRequest,

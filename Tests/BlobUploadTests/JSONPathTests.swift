@@ -25,7 +25,7 @@ import Testing
     #expect(value("a", in: String(repeating: "[", count: depth)) == nil)
   }
 
-  @Test func whatIsNestedAsAnswersAreIsRead() {
+  @Test func valuesAreFoundBelowManyLevelsOfNesting() {
     #expect(value("a", in: "{\"a\":\"b\",\"c\":\(nested(60, "1"))}") == "b")
     #expect(value("$" + String(repeating: "[0]", count: 60), in: nested(60, "\"x\"")) == "x")
     // Brackets within a string are text, also after an escaped quote.

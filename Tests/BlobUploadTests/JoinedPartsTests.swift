@@ -86,7 +86,7 @@ import Testing
   }
 
   /// Giving up an upload deletes its parts, but not the file that was made of them.
-  @Test func whatIsGivenUpLeavesTheFile() async throws {
+  @Test func givingUpAnUploadDeletesItsPartsAndKeepsTheJoinedFile() async throws {
     let bench = try await interrupted(afterDeleting: 1)
     let deletions = bench.deletions
     let session = try #require(try await bench.journal.only().sessionWithParts)

@@ -60,7 +60,7 @@ extension JournalTests {
       #expect(try await next.addition(of: id) == addition)
     }
 
-    @Test func whatAnotherUploaderHasAddedIsNotGivenUp() async throws {
+    @Test func givingUpSkipsTheUploadsOfAnotherUploader() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
       let ids = try await claim(["a", "b"], in: journal)
@@ -94,7 +94,7 @@ extension JournalTests {
       #expect(try await journal.addition(of: first) == (isAgain ? again : nil))
     }
 
-    @Test func whatHasFinishedIsFoundByItsTime() async throws {
+    @Test func finishedUploadsAreFoundByTheirTime() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
       let ids = try await claim(["a", "b"], in: journal)

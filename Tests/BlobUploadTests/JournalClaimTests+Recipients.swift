@@ -5,7 +5,7 @@ import Testing
 // What a claim replaces, and for which recipient.
 extension JournalTests.Claims {
   /// The server had the same bytes, or the file was only listed and not sent: no file was replaced.
-  @Test func whatIsFoundUnderANameReplacesNothing() async throws {
+  @Test func aFileFoundAtTheServerDoesNotReplaceAnEntryOfItsName() async throws {
     let (mine, other) = (intent("a.jpg"), intent("a.jpg", from: "/other/a.jpg"))
     let journal = try await folder.open()
     journal.done(try #require(try await journal.claim(mine).id), UploadResult())

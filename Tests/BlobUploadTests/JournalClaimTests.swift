@@ -6,7 +6,7 @@ extension JournalTests {
   @Suite struct Claims {
     let folder = JournalFolder()
 
-    @Test func whatIsNotKnownIsFresh() async throws {
+    @Test func anUnknownFileIsClaimedAsFresh() async throws {
       let journal = try await folder.open()
       let claim = try await journal.claim()
       #expect(claim.name == "fresh")
@@ -113,7 +113,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    @Test(arguments: ["i", "another inode"]) func whatIsDoneIsDone(instance: String) async throws {
+    @Test(arguments: ["i", "another inode"]) func aStoredFileIsClaimedAsDone(instance: String) async throws {
       try await leave { journal, id in journal.done(id, UploadResult(location: "https://host.example/17")) }
       let journal = try await folder.open()
       let claim = try await journal.claim(intent(instance: instance))
@@ -134,7 +134,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    @Test func whatIsDoneIsFreshAgainWhenAskedFor() async throws {
+    @Test func aStoredFileIsClaimedAsFreshIfTheCallerAsksForIt() async throws {
       try await leave { journal, id in journal.done(id, UploadResult()) }
       let journal = try await folder.open()
       #expect(try await journal.claim(again: true).name == "fresh")
@@ -240,7 +240,7 @@ extension JournalTests {
 
     /// Another source was sent under the same name, so the first one is no longer there.
     @Test(arguments: [true, false], [true, false])
-    func whatAnotherSourceHasReplacedIsNotDone(_ isBegunOnly: Bool, _ together: Bool) async throws {
+    func aFileReplacedByAnotherSourceIsNotClaimedAsDone(_ isBegunOnly: Bool, _ together: Bool) async throws {
       let (mine, other) = (intent("a.jpg"), intent("a.jpg", from: "/other/a.jpg"))
       let journal = try await folder.open()
       journal.done(try #require(try await journal.claim(mine).id), UploadResult())

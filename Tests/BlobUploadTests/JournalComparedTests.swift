@@ -10,7 +10,7 @@ extension JournalTests {
     private let version = ComparedVersion(
       source: Validator(version: "1", instance: "i"), remote: "\"tag\" date", isReadBack: true)
 
-    @Test func whatWasComparedSurvivesTheProcess() async throws {
+    @Test func comparedVersionsSurviveTheProcess() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
       try await journal.keepCompared([(intent("a.jpg"), version)])

@@ -7,7 +7,7 @@ extension JournalTests {
   @Suite struct Notes {
     let folder = JournalFolder()
 
-    @Test func whatIsFlushedIsSeenByOthers() async throws {
+    @Test func flushedEntriesAreSeenByAnotherProcess() async throws {
       let journal = try await folder.open()
       let other = try await folder.open()
       let names = (0..<300).map { "\($0)" }
@@ -78,7 +78,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    @Test func whatIsDoneForgetsSessionAndReceipts() async throws {
+    @Test func aFinishedUploadHasNeitherSessionNorReceipts() async throws {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)
       journal.opened(id, session)
@@ -138,7 +138,7 @@ extension JournalTests {
       await other.close()
     }
 
-    @Test func whatTheServerLostIsClaimedByItsRestart() async throws {
+    @Test func restartingALostUploadClaimsItsEntry() async throws {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)
       journal.done(id, UploadResult())

@@ -122,7 +122,7 @@ extension JournalTests {
       await second.close()
     }
 
-    @Test func whatIsLeftOfAJournalThatIsGoneIsNotTakenForOurs() async throws {
+    @Test func recordsOfADeletedJournalAreIgnored() async throws {
       let stale = folder.folder.appending("journal-sent-1")
       let descriptor = stale.withCString { creat($0, 0o600) }
       let record = [1, 0, 0, 0, 0, 0, 0, 0] + [UInt8](repeating: 1, count: 120)

@@ -73,7 +73,7 @@ extension JournalTests {
     }
 
     @Test(arguments: ["http://nas/%7Ea/", "http://nas/%7Ea"])
-    func whatAnEarlierVersionHasBegunGoesOn(_ url: String) async throws {
+    func anUploadBegunByAnEarlierVersionIsResumed(_ url: String) async throws {
       let first = try await folder.open()
       let id = try #require(try await claim(first, "/x/a.jpg", at: url).id)
       first.opened(id, session)
@@ -137,7 +137,7 @@ extension JournalTests {
     }
 
     /// The upload of the other source was killed: it may have replaced the file before the journal had it as done.
-    @Test func whatAnUnfinishedUploadMayHaveReplacedIsNotDone() async throws {
+    @Test func aFileThatAnUnfinishedUploadMayHaveReplacedIsNotClaimedAsDone() async throws {
       let first = try await folder.open()
       first.done(try #require(try await claim(first, "/x/a.jpg", at: "http://nas/a/").id), UploadResult())
       _ = try #require(try await claim(first, "/y/a.jpg", at: "http://nas/b/").id)

@@ -46,7 +46,7 @@ import Testing
   }
 
   /// The journal contains the length before the server does, for the next run.
-  @Test func theEndOfAPipeIsDurableBeforeItIsTold() async throws {
+  @Test func theLengthOfAPipeIsInTheJournalBeforeItIsSent() async throws {
     let desk = try await Desk()
     let seen = Mutex<String?>(nil)
     let peer = HTTPPeer { request in

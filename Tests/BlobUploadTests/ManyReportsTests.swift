@@ -41,7 +41,7 @@ import Testing
   }
 
   /// Sent bytes are reported through the closures of a protocol's context, which are created once.
-  @Test func whatAnExchangeSendsIsToldAMillionTimes() async throws {
+  @Test func anExchangeReportsSentBytesAMillionTimes() async throws {
     let (gauge, progress) = (StackGauge(), UploadProgress())
     let tracker = SendingLedger { gauge.note($0) }.tracker(progress)
     tracker.noteSending(from: 0)
@@ -53,7 +53,7 @@ import Testing
   }
 
   /// Every block of a traced source is recorded in a file next to the journal.
-  @Test func whatIsSentIsKeptAMillionTimes() async throws {
+  @Test func theLogRecordsSentBlocksAMillionTimes() async throws {
     let folder = try ScratchFolder()
     let log = SentLog(beside: folder.path.appending("journal"))
     log.start(as: 1)

@@ -97,7 +97,7 @@ struct ModificationTimeTests {
   }
 
   /// Uses the public method of the library, with the time from the file itself.
-  @Test func aFilesTimeIsTold() async throws {
+  @Test func theModificationTimeOfAFileIsSent() async throws {
     let source = TimedSource(modified: Self.time)
     let script = Script(.status(201))
     _ = try await uploader(PlainPut(), script).upload(source, as: "a.jpg")

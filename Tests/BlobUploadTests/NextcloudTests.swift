@@ -149,7 +149,7 @@ import Testing
     #expect(error?.recovery == .restart)
   }
 
-  @Test func quotaIsSaid() async throws {
+  @Test func theErrorSaysThatTheQuotaIsUsedUp() async throws {
     let peer = NextcloudPeer { $0.method == "PUT" ? .init(507) : nil }
     defer { peer.stop() }
     let error = await #expect(throws: UploadError.self) { () async throws in

@@ -73,7 +73,7 @@ import Testing
   }
 
   /// The acknowledged bytes in the journal do not decrease while the parts of an earlier run are queried one by one.
-  @Test func whatEarlierRunsBroughtIsNotForgottenMeanwhile() async throws {
+  @Test func theAcknowledgedBytesDoNotDecreaseWhileEarlierPartsAreQueried() async throws {
     let (bench, uploader, journal, folder) = try await interrupted()
     defer { withExtendedLifetime(folder) {} }
     let entry = try #require(try await journal.unfinished().first)

@@ -39,7 +39,7 @@ extension PipeTests {
   }
 
   /// For example a rendering: it is read from start to end, and can be generated again.
-  @Test func whatCanBeReadOnceMoreBeginsAnew() async throws {
+  @Test func aSourceThatCanBeReadAgainIsSentFromTheStartAfterAFailure() async throws {
     let pattern = PatternSource(length: 3_000_000, seed: 8, access: .sequential, knowsLength: false)
     let (error, _, peer) = try await push(
       pattern, "put", spool: SpoolOptions(memory: 1 << 20), from: pattern, .init([.cutUp(after: 2_500_000)]))

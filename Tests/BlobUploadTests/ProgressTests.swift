@@ -22,7 +22,7 @@ import Testing
     #expect(totals.acknowledged == 30)
   }
 
-  @Test func whatAnEarlierRunBroughtIsNotOurDoing() {
+  @Test func bytesOfAnEarlierRunAreNotCountedInTheTotals() {
     let totals = UploadTotals()
     let progress = UploadProgress(totals: totals)
     progress.resume(at: 1000)
@@ -35,7 +35,7 @@ import Testing
   }
 
   /// The server already has the whole file, as a query shows: no bytes are sent, and none count as sent.
-  @Test func whatWasOnlyComparedIsNotCountedAsSent() async throws {
+  @Test func comparedBytesAreNotCountedAsSent() async throws {
     let peer = try ServedFolder()
     let transport = SocketTransport()
     let source = PatternSource(length: 1000)

@@ -56,7 +56,7 @@ import Testing
     #expect(second.doneBefore == 2 && second.sent == 1)
   }
 
-  @Test func whatTheServerDoesNotTellIsReadBack() async throws {
+  @Test func filesAreReadBackIfTheServerReportsNoDigests() async throws {
     let seen = SeenRequests(
       FaultyTransport(SocketTransport()) { _, request in request.method == "QUERY" ? .answer(.status(503)) : .none }
     ) { request in

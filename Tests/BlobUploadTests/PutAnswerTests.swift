@@ -97,7 +97,7 @@ import Testing
   }
 
   /// 201 to a POST may have created a resource with another name.
-  @Test func whatWasMadeIsLookedForWhereTheServerSaysItIs() async {
+  @Test func aCreatedFileIsFoundAtTheLocationOfTheResponse() async {
     let script = Script { _, request throws(TransportError) in
       switch (request.method, request.url.path) {
       case ("POST", _): .status(201, ["Location": "/made/1"])

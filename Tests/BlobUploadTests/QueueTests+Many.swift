@@ -34,7 +34,7 @@ extension QueueTests {
     #expect(try await desk.run(desk.queue(Script(.status(201))), names).sent == 300)
   }
 
-  @Test func whatArrivedWrongIsSentAgainTheNextTime() async throws {
+  @Test func aFileThatFailedVerificationIsSentAgainByTheNextRun() async throws {
     let desk = try await Desk()
     // The server reports that it has all bytes, and returns none.
     var queue = desk.queue(Script(.created, .at(1000), .status(200)), Tus())

@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func whatIsRefusedAsAWholeEndsTheQueue() async throws {
+  @Test func aRefusalOfTheDestinationEndsTheQueue() async throws {
     let desk = try await Desk()
     let script = Script(.status(401))
     var queue = desk.queue(script)

@@ -50,7 +50,7 @@ import Testing
     #expect(error?.message.contains(message) == true, "\(error?.message ?? "nothing")")
   }
 
-  @Test func whatIsNotGivenOutIsSaid() async throws {
+  @Test func theErrorSaysThatAFileCannotBeReadBack() async throws {
     let peer = try ServedFolder()
     let put = UploadDestination(endpoint: peer.endpoint, uploadProtocol: PlainPut(), limits: PartLimits())
     let source = PatternSource(length: 1000)

@@ -225,7 +225,7 @@ import Testing
     #expect(script.requests.count == 6)
   }
 
-  @Test func whatIsRefusedFromTheFirstFileOnRefusesUs() async {
+  @Test func a403IsAnErrorOfTheDestinationUntilTheFirstFileIsStored() async {
     let script = Script(.status(403), .status(201), .status(403))
     let one = uploader(PlainPut(), script)
     #expect(await one.failure()?.side == .destination)

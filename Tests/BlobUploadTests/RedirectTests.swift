@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(arguments: [nil, "", "ftp://media.example/", "http://me:secret@media.example/"])
-  func aRedirectToNowhereIsSaid(_ location: String?) async {
+  func anInvalidRedirectEndsWithAnErrorWithoutSecrets(_ location: String?) async {
     let script = Script(.status(307, location.map { ["Location": $0] } ?? [:]))
     let error = await uploader(PlainPut(), script).failure()
     #expect(error?.status == 307 && script.requests.count <= 2)

@@ -40,7 +40,7 @@ import Testing
 
   /// A gateway may accept a request, and say so in a text that repeats the request.
   @Test(arguments: ["put", "form", "tus", "resumable"], [202, 203, 206, 207, 299, 403])
-  func whatARefusedSuccessSaysIsNotShown(_ name: String, _ status: Int) async throws {
+  func anErrorDoesNotShowSecretsThatTheResponseRepeats(_ name: String, _ status: Int) async throws {
     let uploadProtocols: [String: any UploadProtocol] = [
       "put": PlainPut(), "form": FormPost(), "tus": Tus(wholeUpTo: 0), "resumable": IETFResumable(),
     ]

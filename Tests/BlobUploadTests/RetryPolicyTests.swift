@@ -61,7 +61,7 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
   }
 
   /// A restarting server refuses a hundred connections, and then responds that it is not ready.
-  @Test func whatIsRefusedAfterAnOutageIsCountedApart() {
+  @Test func refusalsAndOutagesAreCountedSeparately() {
     var (failures, random) = (FailureCount(), Last())
     let policy = RetryPolicy(first: .milliseconds(1), longest: .milliseconds(200))
     for _ in 0..<100 { #expect(failures.delay(policy, isOutage: true, asked: nil, using: &random) != nil) }

@@ -62,7 +62,7 @@ import Testing
     await second.journal?.close()
   }
 
-  @Test(.timeLimit(.minutes(1))) func whatWasCancelledGoesOnWhereItWas() async throws {
+  @Test(.timeLimit(.minutes(1))) func aCancelledUploadContinuesAtItsOffset() async throws {
     let (peer, folder) = (try ServedFolder(), try ScratchFolder())
     let source = PatternSource(length: Self.length)
     let slow = try await uploader(peer, folder, bytesPerSecond: 1_000_000)

@@ -63,7 +63,7 @@ import Testing
 
   /// Each body would be read twice, perhaps in vain: only a few are, until the first response shows whether it is
   /// needed.
-  @Test func bodiesWaitForWhatTheFirstAnswerTells() async {
+  @Test func onlyAFewBodiesHaveChecksumsBeforeTheFirstResponse() async {
     let acquaintance = S3ServerFacts()
     let told = Gate(0)
     let seen = await withTaskGroup(of: Bool?.self) { group in

@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: [0, 3, 1000, 17 << 20] as [Int64], [false, true])
-  func whatIsThereStaysWhereConditionsAreIgnored(_ length: Int64, _ heeds: Bool) async throws {
+  func anExistingObjectStaysIfTheServerIgnoresConditions(_ length: Int64, _ heeds: Bool) async throws {
     let peer = peer { $0.knowsConditions = heeds }
     peer.change { $0.objects["a"] = Self.others }
     let error = try await failure {

@@ -120,7 +120,7 @@ import Testing
   }
 
   /// The server's date is already our own, so retries would never end.
-  @Test func aClockThatNoDateCorrectsIsSaid() async throws {
+  @Test func theErrorNamesAClockThatTheServersDateDoesNotCorrect() async throws {
     let peer = peer { $0.refuse = { number, _ in number == 0 ? nil : (403, "RequestTimeTooSkewed") } }
     let error = try await failure { _ = try await uploader(peer).upload(PatternSource(length: 10), as: "a") }
     #expect(error.side == .destination && error.message.contains("the clock of this machine"), "\(error)")
@@ -135,7 +135,7 @@ import Testing
     ("400 No", "", "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>"),
     ("403 No", "x-amz-bucket-region: eu-west-1\r\n", "<Error><Code>AccessDenied</Code></Error>"),
   ])
-  func aRegionIsHeardHoweverItIsSaid(_ status: String, _ fields: String, _ text: String) async throws {
+  func theRegionIsReadFromEachFormOfRedirect(_ status: String, _ fields: String, _ text: String) async throws {
     let elsewhere = "HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(text.utf8.count)\r\n\r\n\(text)"
     let peer = ScriptedPeer([.readRequest, .send(elsewhere), .readRequest, .send(Self.listed)])
     let signer = S3Signer(S3Credentials(accessKey: "k", secretKey: "s"), region: "us-east-1")
@@ -144,7 +144,8 @@ import Testing
     #expect(peer.seen.heads.count == 2 && peer.seen.heads.last!.contains("/eu-west-1/s3/aws4_request"))
   }
 
-  @Test(arguments: ["evil.example/", "", "us-east-1"]) func aRegionThatLeadsNowhereIsSaid(_ region: String) async throws
+  @Test(arguments: ["evil.example/", "", "us-east-1"]) func aRedirectToAnInvalidRegionEndsWithAnError(_ region: String)
+    async throws
   {
     let text = "<Error><Code>PermanentRedirect</Code><Message>elsewhere</Message></Error>"
     let answer = "HTTP/1.1 301 Moved\r\nx-amz-bucket-region: \(region)\r\nContent-Length: \(text.count)\r\n\r\n\(text)"
@@ -227,7 +228,7 @@ import Testing
     #expect(peer.objects.isEmpty)
   }
 
-  @Test func whatIsTooLargeIsRefusedBeforeTheFirstByte() async throws {
+  @Test func aFileAboveTheLimitOfS3IsRefusedBeforeTheFirstByte() async throws {
     let peer = peer()
     let error = try await failure {
       _ = try await uploader(peer).upload(PatternSource(length: (5 << 40) + 1), as: "a")

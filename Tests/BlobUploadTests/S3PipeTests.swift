@@ -39,7 +39,7 @@ import Testing
     arguments: [
       (0, 0), (1, 0), ((1 << 20) - 1, 0), (1 << 20, 1), ((1 << 20) + 1, 2), (3 << 20, 3), ((7 << 20) / 2, 4),
     ] as [(Int64, Int)])
-  func whatIsSmallerThanAPartIsOnePutAndAllElseParts(_ length: Int64, _ wanted: Int) async throws {
+  func aPipeSmallerThanAPartIsOnePutAndALargerOneIsSentInParts(_ length: Int64, _ wanted: Int) async throws {
     let peer = peer()
     let pipe = pipe(length)
     let progress = UploadProgress()
@@ -209,7 +209,7 @@ import Testing
   }
 
   /// A part may be larger than the spool memory.
-  @Test func whatIsHeldMayLieInAFolder() async throws {
+  @Test func theSpoolMayUseAFolder() async throws {
     let peer = peer()
     let folder = try ScratchFolder()
     var uploader = try await uploader(peer)

@@ -87,7 +87,7 @@ import Testing
     #expect(outcomes.sent == 0 && !peer.objects.isEmpty)
   }
 
-  @Test func whatWasSignedForAnotherRegionIsSentAgain() async throws {
+  @Test func requestsSignedForAnotherRegionAreSentAgain() async throws {
     let peer = peerThatAnswersLate { $0.region = "eu-west-1" }
     let signer = signer(peer)
     let (outcomes, error, _) = try await send(Self.names, to: peer, signer)
@@ -95,7 +95,7 @@ import Testing
     #expect(signer.region == "eu-west-1")
   }
 
-  @Test func whatWasSignedByAWrongClockIsSentAgain() async throws {
+  @Test func requestsSignedWithAWrongClockAreSentAgain() async throws {
     let peer = peerThatAnswersLate { $0.clockAhead = 3600 }
     let (outcomes, error, _) = try await send(Self.names, to: peer, signer(peer))
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20, "\(String(describing: error))")

@@ -98,7 +98,7 @@ import Testing
   @Test(arguments: [
     (nil, false, "AWS_ACCESS_KEY_ID"), ("sso", true, "sso_session"), ("nobody", true, "no profile is called 'nobody'"),
   ])
-  func whatIsMissingIsNamed(_ profile: String?, _ files: Bool, _ wanted: String) {
+  func theErrorNamesTheMissingCredentials(_ profile: String?, _ files: Bool, _ wanted: String) {
     do {
       _ = try load(profile, files: files)
       Issue.record("there were credentials")

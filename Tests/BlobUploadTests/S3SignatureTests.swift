@@ -20,7 +20,7 @@ import Testing
   }
 
   /// Many requests find out at the same time that their token has expired, or that the clock is wrong.
-  @Test func whatOneRequestHasRenewedIsNewForAll() {
+  @Test func credentialsRenewedByOneRequestAreUsedByAll() {
     let new = S3Credentials(accessKey: "AKIAIOSFODNN7EXAMPLE", secretKey: "s", sessionToken: "new")
     let signer = S3Signer(Self.credentials, region: "us-east-1", renewal: { new }, clock: { 1_000_000 })
     let version = signer.version

@@ -94,7 +94,7 @@ import Testing
   }
 
   /// The response to a completion is lost, and the server reports a wrong checksum of the object.
-  @Test func whatACompletionMadeIsKnownByItsETagToo() throws {
+  @Test func aCompletedObjectIsRecognizedByItsETag() throws {
     let tag = "0123456789abcdef0123456789abcdef-2"
     let upload = try S3Upload(
       UploadSession(state: [

@@ -103,7 +103,9 @@ import Testing
 
   private static let cut = BlobError(.io, "the card was pulled out")
 
-  @Test(arguments: ProtocolFixture.all) func whatWasCutGoesOnUnderItsKey(_ fixture: ProtocolFixture) async throws {
+  @Test(arguments: ProtocolFixture.all) func anInterruptedSealedUploadContinuesWithItsKey(_ fixture: ProtocolFixture)
+    async throws
+  {
     let bench = try await Bench(fixture)
     let error = try await bench.run(FaultySource(Self.pattern, .fail(at: 2 << 20, Self.cut)))
     #expect(error?.side == .source, "\(error as Any)")
@@ -117,7 +119,7 @@ import Testing
   }
 
   @Test(arguments: ProtocolFixture.all)
-  func whatHasChangedGetsANewKeyAndANewUpload(_ fixture: ProtocolFixture) async throws {
+  func aChangedSourceGetsANewKeyAndANewUpload(_ fixture: ProtocolFixture) async throws {
     let bench = try await Bench(fixture)
     #expect(try await bench.run(FaultySource(Self.pattern, .fail(at: 2 << 20, Self.cut))) != nil)
     let seal = try await bench.seal()
@@ -130,7 +132,7 @@ import Testing
 
   /// The process is ended after the server has got the whole file in one request, and before it has the answer.
   @Test(arguments: ["put", "s3", "tus", "resumable", "dav"])
-  func whatHasArrivedIsFoundByTheNextRun(_ name: String) async throws {
+  func theNextRunFindsASealedFileThatWasStored(_ name: String) async throws {
     let bench = try await Bench(try #require(ProtocolFixture.all.first { $0.name == name }))
     let source = PatternSource(length: 50_000, seed: 1)
     let isSent = Monitor(false)
@@ -154,7 +156,7 @@ import Testing
   /// Files of a card that was plugged in again: only a comparison can tell whether they are the same. `change`: the byte
   /// that differs; nil: none.
   @Test(arguments: ["tus", "resumable", "s3"], [nil, 100, 2 << 20 - 1] as [Int64?])
-  func whatMayHaveChangedIsComparedFirst(_ name: String, _ change: Int64?) async throws {
+  func aFileThatMayHaveChangedIsComparedBeforeItContinues(_ name: String, _ change: Int64?) async throws {
     let fixture = try #require(ProtocolFixture.all.first { $0.name == name })
     let bench = try await Bench(fixture)
     let first = CardFile(plug: 1)

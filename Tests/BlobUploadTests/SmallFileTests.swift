@@ -23,7 +23,7 @@ import Testing
     #expect(script.requests.count == 300)
   }
 
-  @Test(arguments: [503, nil]) func whatGoesWrongIsTriedAgainAfterAWait(_ status: Int?) async throws {
+  @Test(arguments: [503, nil]) func aFailedSmallFileIsSentAgainAfterADelay(_ status: Int?) async throws {
     let desk = try await Desk()
     let script = Script { number, request throws(TransportError) in
       guard number == 7 else { return .status(201) }
@@ -84,7 +84,7 @@ import Testing
     #expect(script.requests.map { $0.headers["x-api-key"] } == ["secret", "secret"])
   }
 
-  @Test func whatIsRefusedAsAWholeEndsTheQueue() async throws {
+  @Test func aRefusalOfTheDestinationEndsTheQueue() async throws {
     let desk = try await Desk()
     let script = Script(.status(401))
     var queue = desk.queue(script)
@@ -131,7 +131,7 @@ import Testing
   }
 
   /// The server has stored a part of the file, does not report how much, or reports another success than 201.
-  @Test(arguments: ["400", nil]) func whatTusHasNotKeptIsSentOnFromThere(_ offset: String?) async throws {
+  @Test(arguments: ["400", nil]) func tusContinuesAtTheOffsetThatTheServerStored(_ offset: String?) async throws {
     let desk = try await Desk()
     let script = Script { number, request throws(TransportError) in
       switch request.method {
@@ -147,7 +147,7 @@ import Testing
     #expect(watcher.progress["a"]?.acknowledged == 1000)
   }
 
-  @Test func anAnswerThatIsNoCreationIsSaid() async throws {
+  @Test func aCreationAnsweredWith200EndsWithAnError() async throws {
     let desk = try await Desk()
     let script = Script(.status(200, ["Location": "/up/1", "Upload-Offset": "1000"]))
     let error = await #expect(throws: UploadError.self) { try await desk.run(tus(desk, script), ["a"]) }

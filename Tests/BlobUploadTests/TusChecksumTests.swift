@@ -19,7 +19,9 @@ struct TusChecksumTests {
     try await UploadDestination.discover(host, named: named, checksum: checksum, over: Script(answer))
   }
 
-  @Test(arguments: ["tus", nil]) func whatIsNotOfferedIsNamed(_ uploadProtocol: String?) async throws {
+  @Test(arguments: ["tus", nil]) func theErrorNamesTheChecksumsThatTheServerOffers(_ uploadProtocol: String?)
+    async throws
+  {
     for offered in ["sha1,md5", nil] {
       let error = await #expect(throws: UploadError.self) {
         try await discover(Self.offer(offered), named: uploadProtocol)
@@ -81,7 +83,7 @@ struct TusChecksumTests {
     #expect(always.methods.count { $0 == "PATCH" } == 4)
   }
 
-  @Test func whatAServerOffersShowsNoSecret() async throws {
+  @Test func theListOfOfferedChecksumsShowsNoSecret() async throws {
     let script = Script(
       .status(
         204,

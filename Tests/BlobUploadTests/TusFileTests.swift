@@ -96,7 +96,7 @@ import Testing
   }
 
   /// Like tusd, which does not store files by name.
-  @Test(arguments: [false, true]) func whatAnUploadsOwnURLGivesOutIsReadBack(_ isChanged: Bool) async throws {
+  @Test(arguments: [false, true]) func aFileIsReadBackFromTheURLOfItsUpload(_ isChanged: Bool) async throws {
     let source = PatternSource(length: 100_000)
     var bytes = source.bytes(count: 100_000)
     if isChanged { bytes[70_000] ^= 1 }

@@ -5,7 +5,7 @@ import Testing
 
 struct TusMetadataTests {
   /// tus 1.0 §Upload-Metadata: keys without spaces and commas, values in Base64.
-  @Test func whatIsKnownOfAFileIsTold() {
+  @Test func theMetadataOfAFileIsSent() {
     var target = UploadTarget(endpoint: host, url: host, path: "in/a b.jpg", length: 1, contentType: "image/jpeg")
     target.metadata = ["kind": "photo", "pair": "IMG ä.MOV"]
     let words = [

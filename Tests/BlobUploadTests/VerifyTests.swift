@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: ["put", "tus", "resumable"], [0, 1, 3_000_000] as [Int64])
-  func whatIsReadOnceIsComparedByItsDigest(_ name: String, _ length: Int64) async throws {
+  func aSourceThatIsReadOnceIsVerifiedByItsDigest(_ name: String, _ length: Int64) async throws {
     let desk = try await Desk()
     let peer = try ServedFolder()
     defer { peer.stop() }

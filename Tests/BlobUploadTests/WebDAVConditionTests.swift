@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(arguments: [100, 5 << 20] as [Int64], [nil, 405, 501])
-  func whatWasThereBeforeStays(_ length: Int64, _ moves: Int?) async throws {
+  func anExistingFileStaysIfTheServerIgnoresConditions(_ length: Int64, _ moves: Int?) async throws {
     let peer = DavPeer(heedsConditions: false) { request in
       request.method == "MOVE" ? moves.map { HTTPPeer.Reply($0) } : nil
     }

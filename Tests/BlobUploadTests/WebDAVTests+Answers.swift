@@ -44,7 +44,7 @@ extension WebDAVTests {
     #expect(all.count >= 2 && Set(all).count == all.count, "\(all)")
   }
 
-  @Test func refusedNameLeavesNothingBehindAndTheReasonIsSaid() async throws {
+  @Test func aRefusedNameLeavesNoTemporaryFileAndTheErrorHasTheReason() async throws {
     let xml =
       "<d:error xmlns:d='DAV:' xmlns:s='http://sabredav.org/ns'><s:message>no\u{202E} &#9; tabs, "
       + "\(String(repeating: "x", count: 500))</s:message></d:error>"

@@ -19,7 +19,7 @@ import Testing
     "", "no", "<a>", "<a></b>", "<a/><b/>", "<a>&undefined;</a>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",
     "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>", "<a>\u{0}</a>",
   ])
-  func whatIsNotPlainIsRefused(_ text: String) { #expect(parse(text) == nil) }
+  func xmlWithUnsupportedConstructsIsRefused(_ text: String) { #expect(parse(text) == nil) }
 
   /// S3 servers write control characters in names unchanged, or as references, which XML 1.0 does not allow.
   @Test(arguments: ["a\u{1}b", "a&#1;b", "a&#x1F;b"]) func controlCharactersAreReplaced(_ key: String) {
