@@ -72,7 +72,7 @@ import Testing
   }
 
   /// The failed connection is reported once, to the request that uses it.
-  @Test func whatCameOfItIsNewsToTheNextRequest() async throws {
+  @Test func theNextRequestReportsAnEarlyConnectionFailureOnce() async throws {
     let (listener, port) = Loopback.listen()
     Loopback.close(listener)
     let url = HTTPURL("http://127.0.0.1:\(port)/a?secret")!

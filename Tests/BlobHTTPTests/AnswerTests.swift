@@ -36,7 +36,7 @@ import Testing
     #expect(response.status == 307 && response.headers["Location"] == "/b")
   }
 
-  @Test func everyInterimAnswerButContinueIsTold() async throws {
+  @Test func everyInterimResponseExcept100IsReported() async throws {
     let peer = ScriptedPeer([
       .readHead,
       .send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 104 Upload Resumption Supported\r\nLocation: /u/1\r\n\r\n"),
@@ -55,7 +55,7 @@ import Testing
 
   /// The connection broke while the next bytes of the body were read. The interim response with the upload's state must
   /// still be reported.
-  @Test func anInterimAnswerBeforeTheEndIsTold() async throws {
+  @Test func anInterimResponseBeforeABrokenConnectionIsReported() async throws {
     let peer = ScriptedPeer([.readHead, .send("HTTP/1.1 104 x\r\nLocation: /u/1\r\n\r\n"), .close])
     let source = TriggerSource(PatternSource(length: 8 << 20), at: 1) {
       for _ in 0..<500 where peer.seen.ended == 0 { pauseThread(milliseconds: 10) }
@@ -125,7 +125,7 @@ import Testing
     ("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", .broken),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", .broken), ("", .broken),
   ])
-  func whatIsNoWholeAnswerIsAnError(_ text: String, _ code: TransportError.Code) async {
+  func anIncompleteOrInvalidResponseIsAnError(_ text: String, _ code: TransportError.Code) async {
     let peer = ScriptedPeer([.readRequest, .send(text), .close])
     let error = await failure { () async throws(TransportError) in
       try await transport.put(peer.url("/a?token=secret"), PatternSource(length: 100_000))

@@ -37,7 +37,7 @@ import Testing
     #expect(peer.seen.received.isEmpty)
   }
 
-  @Test func endsWhileWaitingForALane() async throws {
+  @Test func aRequestThatWaitsForAConnectionCanBeCancelled() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
     let transport = SocketTransport(.init(connections: 1))
     let first = put(transport, peer.url(), PatternSource(length: 1))
@@ -66,7 +66,7 @@ import Testing
 
   /// Otherwise the system would go on sending what is in the socket's buffer, and the server could store it later, after a
   /// newer version.
-  @Test(arguments: [false, true]) func whatIsStillInTheSocketsBufferIsDiscarded(isKept: Bool) async throws {
+  @Test(arguments: [false, true]) func cancellingDiscardsTheBytesInTheSocketBuffer(isKept: Bool) async throws {
     let peer = ScriptedPeer((isKept ? [.readRequest, answer()] : []) + [.readHead, .hold, .read(64 << 20)])
     let transport = SocketTransport(.init(connections: 1))
     if isKept {

@@ -129,7 +129,7 @@ import Testing
         == ConcurrencyController.first)
   }
 
-  @Test func whatWasLearnedIsWhereTheNextBegins() throws {
+  @Test func theNextRunBeginsWithTheLearnedConcurrency() throws {
     let link = SimulatedLink(rate: 1000 * Self.mbit, rateOfOne: 5 * Self.mbit, roundTrip: 0.05)
     let first = link.run(ConcurrencyController(most: 64), for: 120, seed: 1) { _ in Self.large }
     let learned = try #require(first.width.learned)
@@ -169,7 +169,7 @@ import Testing
   }
 
   /// The time of earlier requests is known, so the controller need not wait again.
-  @Test func whatWasSeenBeforeTheBodiesCounts() {
+  @Test func roundTripsMeasuredBeforeTheFirstBodyCount() {
     var width = ConcurrencyController(most: 64)
     for _ in 0..<2 { width.stillBefore() }
     #expect(width.width == ConcurrencyController.first && width.ahead == 16)

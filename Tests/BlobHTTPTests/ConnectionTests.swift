@@ -37,7 +37,7 @@ import Testing
     #expect(here.seen.received.count == 1 && there.seen.received.count == 1)
   }
 
-  @Test func whatFindsNoLaneWaitsItsTurn() async throws {
+  @Test func aRequestWaitsIfAllConnectionsAreBusy() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 6).flatMap { $0 })
     let transport = SocketTransport(.init(connections: 2))
     try await withThrowingTaskGroup(of: Int.self) { group in
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func asManyLanesStartAsAreNeeded() async throws {
+  @Test func onlyAsManyWorkersStartAsAreNeeded() async throws {
     let peer = ScriptedPeer([.readRequest, .hold, answer()])
     let transport = SocketTransport(.init(connections: 32))
     try await withThrowingTaskGroup(of: Int.self) { group in
@@ -90,7 +90,7 @@ import Testing
     #expect(transport.learned == LearnedConcurrency(width: 8, wasRefused: true))
   }
 
-  @Test func whatWasLearnedIsBegunWith() async throws {
+  @Test func theTransportBeginsWithTheLearnedConcurrency() async throws {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, .hold, answer()], count: 3).flatMap { $0 })
     let transport = SocketTransport(.init(connections: 16))
     transport.expect(LearnedConcurrency(width: 2, wasRefused: true))
@@ -193,7 +193,7 @@ import Testing
     #expect(error.code == .source && error.cause?.code == .changed, "\(error)")
   }
 
-  @Test func lanesEndWithTheirTransport() async throws {
+  @Test func workersEndWithTheirTransport() async throws {
     let peer = ScriptedPeer([.readRequest, answer(), .discard])
     do {
       let transport = SocketTransport()

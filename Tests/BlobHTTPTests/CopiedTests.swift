@@ -150,7 +150,7 @@ import Testing
   }
 
   /// If nothing was read yet, the body can still be sent over another connection; later it cannot.
-  @Test(arguments: [0, 200_000]) func whatCannotBeOpenedAgainIsNotSentTwice(_ place: Int) async throws {
+  @Test(arguments: [0, 200_000]) func aSequentialSourceIsNotSentTwiceOnceItWasRead(_ place: Int) async throws {
     let source = PatternSource(length: Int64(size), seed: 1, access: .sequential)
     let peer = ScriptedPeer(
       [.readRequest, answer()] + (place == 0 ? [.close] : [.readHead, .read(place), .close]), [.readRequest, answer()])

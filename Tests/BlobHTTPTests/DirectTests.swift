@@ -126,7 +126,7 @@ import Testing
       }
     }
 
-    @Test func anotherServerOnTheLaneGetsItsOwnConnection() async throws {
+    @Test func aWorkerConnectsAnewForAnotherServer() async throws {
       let peers = (0..<2).map { _ in ScriptedPeer([.readRequest, answer(), .readRequest, answer(), .discard]) }
       let transport = SocketTransport(.init(connections: 1))
       for number in [0, 1, 1, 0] { _ = try await transport.get(peers[number].url("/\(number)")) }
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test(arguments: ["nonsense\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], schemes)
-    func whatIsNotHTTPIsSaid(_ text: String, _ scheme: String) async throws {
+    func aResponseThatIsNotHTTPIsAnError(_ text: String, _ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .send(text), .discard])
       let line = try Line(scheme, peer)
       let transport = line.transport()

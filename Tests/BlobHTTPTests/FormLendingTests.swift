@@ -96,7 +96,7 @@ import Testing
     }
 
     /// The reused connection looks alive and closes once the request has arrived: a form is not sent twice.
-    @Test func aDeadConnectionIsSaid() async throws {
+    @Test func aFormIsNotSentTwiceIfAReusedConnectionBreaks() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readRequest, answer(), .readHead, .read(1 << 20), .close], [.readRequest, answer()])
       _ = try await transport.get(peer.url())

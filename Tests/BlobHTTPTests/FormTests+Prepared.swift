@@ -63,7 +63,7 @@ extension FormTests {
   }
 
   /// `/dev/full` refuses every byte, like a full disk.
-  @Test func fullDiskIsSaid() throws {
+  @Test func aFullDiskIsReportedWhileAFormIsWritten() throws {
     let full = "/dev/full".withCString { openForWriting($0) }
     try #require(full >= 0)
     defer { close(full) }

@@ -21,7 +21,7 @@ import Testing
     "Sun, -6 Nov 1994 08:49:37 GMT", "Sun, 06 Abc 1994 08:49:37 GMT", "Son, 06 Nov 1994 08:49:37 GMT",
     "Sun, 06 Nov 99999999999999999999 08:49:37 GMT",
   ])
-  func whatIsNoDateIsNone(_ text: String) { #expect(HTTPDate.seconds(text) == nil) }
+  func textThatIsNoDateIsNil(_ text: String) { #expect(HTTPDate.seconds(text) == nil) }
 
   @Test func everyDayIsReadAsItIsWritten() {
     for day in stride(from: Int64(0), to: 2_932_896, by: 37) {

@@ -2,7 +2,7 @@ import BlobHTTP
 import Testing
 
 @Suite struct HTTPURLTests {
-  @Test func partsAreTold() throws {
+  @Test func aURLIsSplitIntoItsParts() throws {
     let url = try #require(HTTPURL("HTTPS://Example.ORG/a%20b/c?k=v#part"))
     #expect(url.scheme == "https" && url.host == "example.org" && url.port == 443)
     #expect(url.path == "/a%20b/c" && url.query == "k=v")
@@ -35,7 +35,7 @@ import Testing
     "http://a:99999/", "http://a/\0b", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[::1",
     "http://[zz]/",
   ])
-  func whatIsNoWebAddressIsRefused(_ text: String) { #expect(HTTPURL(text) == nil) }
+  func textThatIsNoHTTPURLIsRefused(_ text: String) { #expect(HTTPURL(text) == nil) }
 
   @Test(arguments: [
     ("http://a/b/c?q", "d", "http://a/b/d"), ("http://a/b/c", "/d", "http://a/d"),
@@ -87,7 +87,7 @@ import Testing
     #expect(HTTPURL.encode("ä?#%+".utf8) == "%C3%A4%3F%23%25%2B")
   }
 
-  @Test func whatIsAppendedIsWithinTheFolder() throws {
+  @Test func appendedPathBytesAreEncodedWithinTheFolder() throws {
     let base = try #require(HTTPURL("http://a/b?token=1"))
     let url = base.appending(pathBytes: "c d/e?f".utf8)
     #expect(url.text == "http://a/b/c%20d/e%3Ff")

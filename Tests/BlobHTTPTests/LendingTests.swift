@@ -36,7 +36,7 @@ import Testing
       #expect(peer.heads.contains("\r\nContent-Length: \(expected.count)\r\n"))
     }
 
-    @Test func whatCannotBeLentIsRead() async throws {
+    @Test func aFileWithoutAUsableDescriptorIsReadInstead() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readRequest, answer()])
       let read = Tally()

@@ -130,7 +130,7 @@ struct MultipartParserTests {
     "--B\r\nno field\r\n\(head("a"))x\r\n--B--", "--B\r\n: x\r\n\(head("a"))x\r\n--B--",
     "--B\r\na b: x\r\n\(head("a"))x\r\n--B--",
     "--B\r\nContent-Transfer-Encoding: base64\r\n\(head("a"))x\r\n--B--",
-  ]) func whatIsNoFormIsRefused(_ body: String) {
+  ]) func aMalformedFormIsRefused(_ body: String) {
     for pieces in [[Int.max], [1], [3]] {
       #expect(throws: MultipartError.self) { try Self.parse(Array(body.utf8), pieces: pieces) }
     }

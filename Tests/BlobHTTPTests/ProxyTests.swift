@@ -121,7 +121,7 @@ import Testing
   }
 
   /// Nothing is sent to a proxy whose certificate is not valid.
-  @Test func whatIsWrongWithTheProxysCertificateIsSaid() async throws {
+  @Test func theErrorNamesTheFaultOfTheProxysCertificate() async throws {
     let authority = try Authority()
     let peer = ProxyPeer(to: 1)
     for (certificate, caFile, code, words) in [
@@ -142,7 +142,7 @@ import Testing
     #expect(peer.seen.heads.isEmpty)
   }
 
-  @Test func aProxyThatDoesNotSpeakTLSIsSaid() async throws {
+  @Test func theErrorNamesAProxyThatDoesNotSpeakTLS() async throws {
     let proxy = ProxyPeer(to: 1)
     let place = "https://127.0.0.1:\(proxy.port)"
     let error = await failure { () async throws(TransportError) in
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func whatTheProxyRefusesOrCannotReachIsSaid() async throws {
+  @Test func theErrorNamesTheStatusOfTheProxy() async throws {
     let nobody = Loopback.listen()
     Loopback.close(nobody.descriptor)
     let url = HTTPURL("https://media.example/a")!

@@ -8,7 +8,7 @@ import Testing
 /// Responses to a source's GET that are not the file, or have another encoding than requested.
 @Suite struct RangeFormTests: RangeReading {
   /// Some servers compress everything, and some have no content.
-  @Test func whatIsNotTheFileIsNotTakenForIt() async throws {
+  @Test func aResponseThatIsNotTheFileIsAnError() async throws {
     let answers: [(HTTPPeer.Reply, String)] = [
       (.init(200, ["Content-Encoding": "gzip"], [1, 2, 3]), "Content-Encoding: gzip"),
       (.init(206, ["Content-Encoding": "br", "Content-Range": "bytes 0-2/3", "ETag": "\"1\""], [1, 2, 3]), "br"),
@@ -37,7 +37,7 @@ import Testing
     ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nabcde", false),
     ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n", false),
   ])
-  func anEndThatNobodyCanVouchForIsTold(_ answer: String, _ isTold: Bool) async throws {
+  func aNoticeSaysThatTheEndOfADownloadCannotBeVerified(_ answer: String, _ isTold: Bool) async throws {
     let peer = ScriptedPeer([.readRequest, .send(answer), .close])
     let notices = Monitor<[String]>([])
     let source = HTTPRangeSource(

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3))) struct RangeSecretTests: RangeReading {
   /// The message about a redirect contains no secret of the query or of the header fields that the server repeats.
-  @Test func whatARedirectRepeatsOfASecretIsNotShown() async throws {
+  @Test func theErrorOfARedirectShowsNoSecret() async throws {
     for place in ["http://127.0.0.1:1/s3krT0ken", "http://127.0.0.1:1/x/s3kr%540ken", "http://127.0.0.1:1/bearer-word"]
     {
       let peer = RangePeer(.init(bytes: [])) { _, _ in .init(302, ["Location": place]) }

@@ -13,7 +13,7 @@ import Testing
 
   /// The proxy cuts the download repeatedly, at any offset.
   @Test(arguments: [[1000, 70_000, 300_000], [1, 100, 200, 200_000, 5]])
-  func whatIsCutIsAskedForAgainFromThere(_ cuts: [Int]) async throws {
+  func aCutDownloadContinuesAtItsOffset(_ cuts: [Int]) async throws {
     let pattern = PatternSource(length: 1_000_000)
     let peer = RangePeer(.init(bytes: pattern.bytes(count: 1_000_000)))
     let proxy = ChaosProxy(to: peer.peer.port, .init(cuts.map { .cutDown(after: $0) }))

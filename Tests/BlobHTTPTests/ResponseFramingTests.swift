@@ -86,7 +86,7 @@ import Testing
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
   ])
-  func whatIsNotHTTPIsSaid(_ answer: String) {
+  func aResponseThatIsNotHTTPIsAnError(_ answer: String) {
     for size in [1, 3, 1000] { #expect(read(answer, by: size) == nil) }
   }
 

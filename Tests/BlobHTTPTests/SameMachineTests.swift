@@ -30,7 +30,7 @@
       ("127.0.0.1", true), ("127.200.3.4", true), ("128.0.0.1", false), ("10.0.0.127", false), ("::1", true),
       ("::2", false), ("fe80::1", false), ("::ffff:127.0.0.1", true), ("::ffff:10.0.0.1", false),
     ])
-    func whatIsThisMachine(_ text: String, _ expected: Bool) {
+    func loopbackAddressesBelongToThisMachine(_ text: String, _ expected: Bool) {
       var hints = addrinfo()
       hints.ai_flags = AI_NUMERICHOST
       var found: UnsafeMutablePointer<addrinfo>?

@@ -167,7 +167,7 @@ import Testing
 
     /// If nothing was read yet, the body can still be sent over another connection; later it cannot.
     @Test(arguments: [0, 200_000])
-    func whatCannotBeOpenedAgainIsNotSentTwice(_ place: Int) async throws {
+    func aSequentialSourceIsNotSentTwiceOnceItWasRead(_ place: Int) async throws {
       let pieces = (0..<60).map { [UInt8](repeating: $0, count: 20_000) }
       let source = ListSource(pieces: pieces, length: 1_200_000, access: .sequential)
       let peer = ScriptedPeer(
@@ -215,7 +215,7 @@ import Testing
       #expect(response.status == 200 && told.value == 104)
     }
 
-    @Test func aSourceThatEndsTooSoonIsSaid() async throws {
+    @Test func aSourceThatEndsBeforeItsLengthIsAnError() async throws {
       let source = ListSource(pieces: [[UInt8](repeating: 1, count: 20_000)], length: 1_200_000)
       let peer = ScriptedPeer([.readRequest, answer()])
       let server = front(peer)
@@ -227,7 +227,7 @@ import Testing
     }
 
     /// Bytes from the source are sent before the source is read again, because reading may take long.
-    @Test func whatIsReadIsNotHeldBack() async throws {
+    @Test func bytesAreSentBeforeTheSourceIsReadAgain() async throws {
       let pieces = (0..<4).map { [UInt8](repeating: $0, count: 20_000) }
       let peer = ScriptedPeer([.readHead, .read(20_000), .read(20_000), .read(20_000), .read(20_000), answer()])
       let server = front(peer)

@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["localhost", "LOCALHOST"]) func aNameIsWhatTheCertificateSays(_ host: String)
+  @Test(arguments: ["localhost", "LOCALHOST"]) func hostNamesMatchACertificateInAnyCase(_ host: String)
     async throws
   {
     let authority = try Authority()

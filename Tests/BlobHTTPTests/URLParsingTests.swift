@@ -45,7 +45,7 @@ import Testing
     "256.1.1.1", "1.2.3.4.5", "4294967296", "1.2.3.256", "1.2.65536", "1.16777216", "08", "1.2.3.09", "foo.0x4",
     "foo.09", "1.2.0xg.4.0", "0xffffffff1", "1..2",
   ])
-  func whatEndsInANumberAndIsNoAddressIsRefused(_ host: String) { #expect(HTTPURL("http://\(host)/") == nil) }
+  func aHostThatEndsInANumberAndIsNoAddressIsRefused(_ host: String) { #expect(HTTPURL("http://\(host)/") == nil) }
 
   @Test(arguments: [
     ("[::1]", "[::1]"), ("[0:0:0:0:0:0:0:1]", "[::1]"), ("[2001:DB8::A]", "[2001:db8::a]"),
@@ -59,7 +59,7 @@ import Testing
     "[]", "[:]", "[1::2::3]", "[::1", "::1]", "[::1%25eth0]", "[::1%eth0]", "[12345::]", "[1:2:3:4:5:6:7]", "[::1]x",
     "[www.example.org]", "[::1.2.3]", "[v1.a]",
   ])
-  func whatIsNoAddressInBracketsIsRefused(_ host: String) { #expect(HTTPURL("http://\(host)/") == nil) }
+  func bracketsWithoutAnIPv6AddressAreRefused(_ host: String) { #expect(HTTPURL("http://\(host)/") == nil) }
 
   @Test(arguments: [
     "a b", "a\tb", "a\u{7F}b", "a<b", "a>b", "a^b", "a|b", "a\\b", "a@b", "a%00b", "a%2Fb", "a%3Ab", "a%40b", "a%zzb",
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: [":0", ":65536", ":99999999999999999999", ":+1", ":-1", ":1a", ":a", "::1", ":8 0"])
-  func whatIsNoPortIsRefused(_ port: String) { #expect(HTTPURL("http://a\(port)/") == nil) }
+  func anInvalidPortIsRefused(_ port: String) { #expect(HTTPURL("http://a\(port)/") == nil) }
 
   @Test(
     arguments: [
@@ -98,5 +98,5 @@ import Testing
   @Test(arguments: [
     "//a/b", "a/b", "http:/a", "http:///a", "http:a", "http:", "http//a", ":", "1http://a/", " http://a/",
   ])
-  func whatHasNoSchemeOrNoHostIsRefused(_ text: String) { #expect(HTTPURL(text) == nil) }
+  func aURLWithoutSchemeOrHostIsRefused(_ text: String) { #expect(HTTPURL(text) == nil) }
 }

@@ -10,7 +10,7 @@ import Testing
     "u", "?", "#", "..", ".", "%2e", "%41", "%", "\\", " ", "ä", "=", ";", "~", "-", "_", "+", "&", "x", "%00", "%2f",
   ]
 
-  @Test func whatBothTakeIsTheSameForBoth() {
+  @Test func aURLThatLibcurlAcceptsTooHasTheSameParts() {
     var random = SplitMix(state: 7)
     var both = 0
     for _ in 0..<40_000 {
@@ -29,7 +29,7 @@ import Testing
     #expect(both > 5_000)
   }
 
-  @Test func whatWeTakeIsNothingElseForLibcurl() {
+  @Test func theURLThatLibcurlDialsHasTheSameParts() {
     var random = SplitMix(state: 8)
     for _ in 0..<40_000 {
       let text = (0..<Int.random(in: 1...7, using: &random)).reduce(into: "http://") { text, _ in
