@@ -33,7 +33,7 @@ struct BodyPaceTests {
     #expect(pace.least == 1)
   }
 
-  @Test func whatIsSlowerByWaitingIsReadAtOnce() {
+  @Test func bodiesAreReadAtOnceIfWaitingIsSlower() {
     var pace = BodyPace()
     var time = play(&pace, 1000, every: 2, seconds: 0.31)
     #expect(pace.least == BodyPace.many)

@@ -58,7 +58,7 @@ struct ChecksumTests {
       "", "sha1", "sha1 ", "sha1  qZk+NkcGgWq6PiVxeFDCbJzQ2J0=", "sha1 !!!!", "sha1 AAAA", "md5 AAAA",
       "SHA1 qZk+NkcGgWq6PiVxeFDCbJzQ2J0=", "crc32c qZk+NkcGgWq6PiVxeFDCbJzQ2J0=", "sha1 qZk+NkcGgWq6PiVxeFDCbJzQ2J0= x",
     ])
-  func whatIsNoChecksumIsRefused(_ text: String) throws {
+  func anInvalidChecksumIsRefused(_ text: String) throws {
     let server = try TestServer()
     let upload = try server.create("x", length: 3)
     #expect(try server.patch(upload, at: 0, Array("abc".utf8), [("Upload-Checksum", text)]).status == 400)
@@ -72,7 +72,7 @@ struct ChecksumTests {
     #expect(try server.patch(upload, at: 0, [1], [field([1]), field([2])]).status == 400)
   }
 
-  @Test func whatIsCutOffWasNeverVouchedFor() throws {
+  @Test func bytesOfACutPatchWithChecksumAreDiscarded() throws {
     let server = try TestServer()
     let bytes = pattern(50_000)
     let upload = try server.create("x", length: 100_000)
@@ -87,7 +87,7 @@ struct ChecksumTests {
     #expect(server.folder.kept.count == 2)
   }
 
-  @Test func whoTakesOverDropsWhatNobodyVouchedFor() throws {
+  @Test func aTakeoverDiscardsBytesWithoutAVerifiedChecksum() throws {
     let server = try TestServer()
     let bytes = pattern(60_000)
     let upload = try server.create("x", length: bytes.count)

@@ -27,7 +27,7 @@ struct CodingTests {
     for name in ["put", "ietf", "tus"] { #expect(server.folder.read(BytePath(name)) == nil) }
   }
 
-  @Test(arguments: ["identity", "Identity", ""]) func noCodingAtAllMayBeSaid(_ coding: String) throws {
+  @Test(arguments: ["identity", "Identity", ""]) func aBodyWithCodingIdentityOrNoneIsAccepted(_ coding: String) throws {
     let server = try TestServer()
     #expect(try server.ask("PUT", "/x", [("Content-Encoding", coding)], body: [1, 2, 3]).status == 201)
     #expect(server.folder.read("x") == [1, 2, 3])

@@ -53,7 +53,7 @@ struct CrossOriginTests {
     }
   }
 
-  @Test func othersAreNotTold() throws {
+  @Test func otherOriginsAreRefusedWithoutCORSFields() throws {
     let server = try TestServer { $0.allowedOrigins = [Self.app] }
     for origin in ["https://evil.example", "null", "https://app.example.evil", "HTTPS://APP.EXAMPLE"] {
       let answer = try server.ask(

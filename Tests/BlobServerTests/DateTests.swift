@@ -33,7 +33,7 @@ struct DateTests {
   }
 
   @Test(arguments: ["", "-", "253402300800", "-62135596801", String(repeating: "9", count: 100_000), "1.0000000000"])
-  func whatIsNoModificationTimeIsNone(_ text: String) {
+  func textThatIsNoModificationTimeIsNil(_ text: String) {
     #expect(ModificationTime(text.utf8) == nil)
   }
 }

@@ -48,7 +48,7 @@ struct DigestFieldTests {
     "", "sha-256", "sha-256=", "sha-256=AAAA", "sha-256=:AAAA:", "sha-256=:AAAA", "sha-256=:!:",
     "sha-512=:AAAA:, a=:AA:",
   ])
-  func whatIsNoDigestIsRefused(_ text: String) throws {
+  func anInvalidDigestFieldIsRefused(_ text: String) throws {
     let server = try TestServer()
     for name in ["Content-Digest", "Repr-Digest"] {
       let answer = try server.ask("PUT", "/x", [(name, text)], body: [1])

@@ -46,7 +46,7 @@ struct ExpiryTests {
   }
 
   /// Such times occur if the clock was wrong when the file was written.
-  @Test func whatIsFromTheFutureExpiresToo() throws {
+  @Test func uploadsWithATimeInTheFutureExpireToo() throws {
     let folder = try TestFolder()
     do {
       let server = try TestServer(over: folder)

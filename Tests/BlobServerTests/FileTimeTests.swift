@@ -63,7 +63,7 @@ struct FileTimeTests {
     }
   }
 
-  @Test(arguments: garbage) func whatIsNoTimeIsIgnored(_ text: String) throws {
+  @Test(arguments: garbage) func anInvalidModificationTimeIsIgnored(_ text: String) throws {
     let server = try TestServer()
     let answer = try server.ask("PUT", "/x", [("X-OC-MTime", text)], body: [1])
     #expect(answer.status == 201)

@@ -83,7 +83,7 @@ struct FramingTests {
     Case("HTTP/1.0 without a body", "GET / HTTP/1.0\r\n\r\n", 200),
   ]
 
-  @Test(arguments: plain) func whatIsPlainIsTaken(_ request: Case) throws {
+  @Test(arguments: plain) func validRequestsAreAccepted(_ request: Case) throws {
     let server = try TestServer()
     let client = try server.client()
     try client.send(Array(request.head.utf8))

@@ -78,7 +78,7 @@ struct GetTests {
   }
 
   @Test(arguments: ["bytes=0-1,5-6", "bytes=5-4", "lines=0-1", "bytes=a-b", "bytes=-", "bytes"])
-  func whatIsNoSingleRangeGivesTheWhole(_ field: String) throws {
+  func anInvalidRangeIsAnsweredWithTheWholeFile(_ field: String) throws {
     let server = try TestServer()
     server.folder.write("a", pattern(1000))
     let answer = try server.ask("GET", "/a", [("Range", field)])

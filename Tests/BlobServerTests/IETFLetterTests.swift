@@ -17,7 +17,7 @@ struct IETFLetterTests {
 
   /// RFC 9651: a value that is not a Boolean makes the recipient ignore the whole field.
   @Test(arguments: ["1", "true", "?2", "", "?1, ?1", "?0, ?0", "\"?0\"", "?0?", "?0\u{301}"])
-  func whatIsNoBooleanIsIgnored(_ value: String) throws {
+  func anUploadCompleteThatIsNoBooleanIsIgnored(_ value: String) throws {
     let server = try TestServer()
     let answer = try server.ask("PUT", "/x", [("Upload-Complete", value)], body: [1, 2])
     #expect(answer.status == 201)
@@ -134,7 +134,7 @@ struct IETFLetterTests {
     #expect(try server.ask("OPTIONS", "/").headers.list("Accept-Patch").contains("application/partial-upload"))
   }
 
-  @Test func whatIsTooLargeHearsTheLimit() throws {
+  @Test func aRefusalOfALargeUploadContainsTheLimit() throws {
     let server = try TestServer { $0.maxSize = 100 }
     let creation = try server.ask("POST", "/x", [("Upload-Complete", "?0"), ("Upload-Length", "101")])
     #expect(creation.status == 413)

@@ -48,7 +48,7 @@ extension IETFTests {
     #expect(try append(server, upload, at: 0, [1, 2, 3, 4, 5], isLast: true).status == 201)
   }
 
-  @Test func whatIsUnknownOrTooLarge() throws {
+  @Test func unknownUploadsAre404AndLargeOnes413() throws {
     let server = try TestServer { $0.maxSize = 100 }
     let nobody = "/.fullbore-upload/0123456789abcdef0123456789abcdef"
     #expect(try server.ask("HEAD", nobody, version8).status == 404)

@@ -73,7 +73,7 @@ struct IETFTests {
     #expect(try server.ask("HEAD", upload, version8)["Upload-Complete"] == "?1")
   }
 
-  @Test func ofUnknownLengthTheEndTells() throws {
+  @Test func theLastAppendSetsTheLengthOfAnUpload() throws {
     let server = try TestServer()
     let upload = try create(server, "/x", length: nil)
     #expect(try append(server, upload, at: 0, Array(bytes[..<10]), isLast: false).status == 204)
@@ -87,7 +87,7 @@ struct IETFTests {
 
   /// A client that sends without a length, and asks for them, gets interim responses with the offset, so that it can
   /// release the bytes that have arrived. Since version 5.
-  @Test(arguments: [3, 4, 5, 6, 7, 8]) func theWayOfABodyOfUnknownLengthIsTold(version: Int) throws {
+  @Test(arguments: [3, 4, 5, 6, 7, 8]) func interimResponsesReportTheOffsetOfABodyOfUnknownLength(version: Int) throws {
     let server = try TestServer()
     let client = try server.client()
     try client.head("POST", "/x", ietf(true, version) + asksForInterim + [("Transfer-Encoding", "chunked")])
@@ -109,7 +109,7 @@ struct IETFTests {
   }
 
   /// Interim offsets are not sent for a body with a length, nor for one that counts only with its digest.
-  @Test func theWayOfOtherBodiesIsNotTold() throws {
+  @Test func otherBodiesGetNoInterimOffsets() throws {
     let server = try TestServer()
     let bytes = pattern(3 << 20)
     for (number, more) in [

@@ -7,7 +7,7 @@ import Testing
 
 struct LimitTests {
   /// The client sends nothing of the body, with or without `Expect: 100-continue`.
-  @Test func whatIsTooLargeIsRefusedBeforeItsBody() throws {
+  @Test func aLargeUploadIsRefusedBeforeItsBody() throws {
     for (size, total) in [(1000, nil), (nil, 1000)] as [(Int64?, Int64?)] {
       let server = try TestServer {
         $0.maxSize = size

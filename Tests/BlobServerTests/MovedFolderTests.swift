@@ -40,7 +40,7 @@ struct MovedFolderTests {
   }
 
   /// The folder comes back before another one takes its place.
-  @Test func aFolderThatComesBackIsSaid() throws {
+  @Test func aNoticeSaysThatTheServedFolderIsBack() throws {
     outer.rename("served", to: "old")
     #expect(try eventually { notices.count == 1 })
     outer.rename("old", to: "served")

@@ -35,7 +35,7 @@ struct OtherPortTests {
     #expect(try second.ask("GET", "/").status == 200)
   }
 
-  @Test func thePortsThatWereTriedAreSaid() throws {
+  @Test func theErrorNamesThePortsThatWereTried() throws {
     let first = try TestServer()
     let port = first.server.port
     // Another program may have it.
@@ -48,7 +48,7 @@ struct OtherPortTests {
   }
 
   /// A disk has room, and only the limit is reached: uploads wait long before the last byte of it.
-  @Test func anUploadThatTheLimitHoldsUpIsSaid() throws {
+  @Test func aNoticeNamesTheLimitThatHoldsUpAnUpload() throws {
     let (server, count) = try limitedServer(maxTotal: 50 << 20, counting: "all files together may have")
     #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)
     for round in 1...2 {

@@ -52,7 +52,9 @@ struct QueryTests {
   }
 
   /// Fullbore's client verifies uploads by algorithms that have no registered name.
-  @Test(arguments: [DigestAlgorithm.xxh128, .md5, .sha512]) func otherDigestsAreTold(_ algorithm: DigestAlgorithm)
+  @Test(arguments: [DigestAlgorithm.xxh128, .md5, .sha512]) func aQueryAnswersUnregisteredDigestsToo(
+    _ algorithm: DigestAlgorithm
+  )
     throws
   {
     let server = try TestServer()
@@ -97,7 +99,7 @@ struct QueryTests {
     #expect(try ask(server, "small\na\n", [("Cache-Control", "no-cache")]).text.split(separator: "\n").count == 1)
   }
 
-  @Test func whatIsNoListOfNamesIsRefused() throws {
+  @Test func aQueryThatIsNoListOfNamesIsRefused() throws {
     let server = try TestServer()
     #expect(try server.ask("QUERY", "/", body: [65]).status == 415)
     #expect(try ask(server, "a", at: "/a").status == 404)

@@ -184,7 +184,7 @@ struct RuleTests {
     #expect(throws: Never.self) { try TestServer(over: folder) }
   }
 
-  @Test func whatCannotListenSaysSo() throws {
+  @Test func aServerThatCannotListenThrows() throws {
     let server = try TestServer()
     let taken = #expect(throws: ServerError.self) { try TestServer { $0.port = server.server.port } }
     #expect(taken?.message.contains("port \(server.server.port)") == true)

@@ -39,7 +39,7 @@ struct StoreFolderTests {
     #expect(try put.ask("PUT", "/a", body: pattern(10)).status == 201)
   }
 
-  @Test func whatCannotBeMadeAnewIsSaid() throws {
+  @Test func theErrorNamesAStoreFolderThatCannotBeCreatedAgain() throws {
     let server = try TestServer()
     server.folder.removeOwnFolder()
     server.folder.write(".fullbore", [1])

@@ -83,7 +83,7 @@ struct TLSTests {
     #expect(range.body == PatternSource(length: 9 << 20).bytes(at: 1_000_000, count: 500_001))
   }
 
-  @Test func anUploadsURLAndItsWayAreTold() async throws {
+  @Test func interimResponsesReportTheURLAndTheOffsets() async throws {
     let client = try Client(server, identity)
     let heads = Monitor<[HTTPHead]>([])
     var on = Exchange()
@@ -151,7 +151,7 @@ struct TLSTests {
       ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"], ["-tls1_2", "-sigalgs", "RSA+SHA1"],
       ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
     ])
-  func whatIsWeakIsNotSpoken(_ arguments: [String]) throws {
+  func weakTLSVersionsAndCiphersAreRefused(_ arguments: [String]) throws {
     let rsa = try Self.rsa.get()
     let server = try TestServer { $0.tls = rsa.files }
     #expect(try !rsa.connects(to: server, arguments))
@@ -160,7 +160,7 @@ struct TLSTests {
   /// Shared, because creating an RSA key takes long.
   private static let rsa = Result { try TestIdentity(.rsa) }
 
-  @Test func whatIsStrongIsSpoken() throws {
+  @Test func strongTLSVersionsAndCiphersAreAccepted() throws {
     let rsa = try Self.rsa.get()
     let server = try TestServer { $0.tls = rsa.files }
     #expect(try rsa.connects(to: server, ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"]))
@@ -174,7 +174,7 @@ struct TLSTests {
     #expect(clients.allSatisfy { $0.isClosedByServer() })
   }
 
-  @Test func whatIsNoIdentityIsSaid() throws {
+  @Test func theErrorNamesAnInvalidCertificateOrKey() throws {
     let other = try TestIdentity()
     let folder = identity.folder
     folder.write("text", Array("no PEM at all\n".utf8))

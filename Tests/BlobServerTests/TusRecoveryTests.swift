@@ -214,7 +214,7 @@ struct TusRecoveryTests {
 
   // MARK: Expiry
 
-  @Test func whatExpiresIsDeletedAndTold() throws {
+  @Test func anExpiredUploadIsDeletedAndAnswered410() throws {
     let server = try TestServer { $0.expire = .seconds(2) }
     let upload = try server.create("x", length: 3)
     #expect(try server.patch(upload, at: 0, [1]).status == 204)
@@ -227,7 +227,7 @@ struct TusRecoveryTests {
     #expect(server.folder.read("y") == [1])
   }
 
-  @Test func whatExpiredWhileTheServerWasDownIsGone() throws {
+  @Test func anUploadThatExpiredWhileTheServerWasDownIsDeleted() throws {
     let folder = try TestFolder()
     let upload = try killed(folder, with: [1])
     for kind in ["data", "info"] { folder.age(BytePath(".fullbore/\(upload.id).\(kind)"), seconds: 7200) }
