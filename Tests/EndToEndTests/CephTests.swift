@@ -89,7 +89,7 @@ extension EndToEnd {
       try await expectSame(Folder(scratch.path("other")))
     }
 
-    @Test func whatIsWrongIsSaidBeforeTheFirstByte() async throws {
+    @Test func anInvalidBucketOrKeyIsReportedBeforeTheFirstByte() async throws {
       let file = try scratch.file("a.jpg", 1000)
       for (place, more, wanted) in [
         ("s3://nowhere/", [:], "no such bucket"),
@@ -119,7 +119,7 @@ extension EndToEnd {
       #expect(orphans.output.contains("No forgotten uploads"), "\(resume.output)\(orphans.output)")
     }
 
-    @Test func whatWasForgottenIsFoundAndDeleted() async throws {
+    @Test func abortFindsAndDeletesUploadsThatTheJournalDoesNotHave() async throws {
       let file = try scratch.file("b c ä.mov", 40 << 20)
       let push = try start(["push", file, place, "--part-size", "5M", "--bwlimit", "16M"])
       while push.end == nil, try await ceph.parts(place + "b c ä.mov", in: scratch) < 2 {}

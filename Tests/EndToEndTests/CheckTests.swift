@@ -53,7 +53,7 @@ extension EndToEnd {
       #expect(events.sentence.contains("1 different there") && events.sentence.hasPrefix("Do not format this card"))
     }
 
-    @Test func whatIsMissingExtraHiddenAndUnreadableIsSaid() async throws {
+    @Test func checkReportsMissingExtraHiddenAndUnreadableFiles() async throws {
       let server = try await served()
       try FileManager.default.removeItem(atPath: "\(server.folder.path)/100A/IMG_1.JPG")
       try scratch.photo("received/101 ä%/other ü.JPG", seed: 7)
@@ -97,7 +97,7 @@ extension EndToEnd {
     }
 
     /// Some cameras keep films elsewhere on the card.
-    @Test func whatElseIsOnTheCardIsInTheSentence() async throws {
+    @Test func checkNamesOtherFilesOnTheCard() async throws {
       let server = try await served()
       try scratch.photo("card/PRIVATE/M4ROOT/CLIP/C0001.MP4", seed: 9)
       let (end, check) = try await fullbore("check", card, server.url, in: scratch)

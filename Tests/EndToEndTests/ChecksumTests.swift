@@ -96,7 +96,7 @@ extension EndToEnd {
       Folder(scratch.path("gallery")).expectSameContents(in: Folder(received))
     }
 
-    @Test(.needs(.resumableUpload)) func whatTheServerDoesNotOfferIsNamed() async throws {
+    @Test(.needs(.resumableUpload)) func theErrorNamesAChecksumThatTheServerDoesNotOffer() async throws {
       let file = try scratch.file("a.jpg", 1000)
       let peer = try await PeerServer.resumableUpload(into: try scratch.folder("received"), in: scratch)
       let (end, push) = try await fullbore("push", file, "\(peer.url)/files", "--checksum", "blake2b512", in: scratch)

@@ -113,7 +113,7 @@ extension EndToEnd {
       for event in events { #expect(schema.fault(in: event) == nil, "\(event)") }
     }
 
-    @Test func checksumIsWhatSha256sumSays() async throws {
+    @Test func checksumPrintsTheSameAsSha256sum() async throws {
       let files = try [0, 1, 1 << 20, 3_000_001].map { try scratch.file("sum-\($0) .bin", $0) }
       let ours = try Command(Tool.fullbore, ["checksum"] + files, in: scratch)
       let theirs = try Command("sha256sum", files, in: scratch)

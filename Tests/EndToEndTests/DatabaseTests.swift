@@ -228,7 +228,7 @@ extension EndToEnd {
       ("album.db?table=photo&column=data&where=id<3&where=id>1", "where= is given twice", 2),
       ("loop?table=photo&column=data", "Too many levels of symbolic links", 1),
     ])
-    func whatIsWrongIsSaid(_ source: String, _ words: String, _ status: Int32) async throws {
+    func aWrongDatabaseSourceIsReportedWithItsFault(_ source: String, _ words: String, _ status: Int32) async throws {
       _ = try makeDatabase([10])
       try FileManager.default.createSymbolicLink(atPath: scratch.path("loop"), withDestinationPath: "loop")
       let server = try await ServeProcess.start(in: scratch)

@@ -24,7 +24,7 @@ extension EndToEnd {
       return command
     }
 
-    @Test func whatIsProvedIsDeletedHere() async throws {
+    @Test func provedFilesAreDeletedHere() async throws {
       try makeCard()
       let kept = scratch.path("kept")
       try FileManager.default.copyItem(atPath: scratch.path("card/DCIM"), toPath: kept)
@@ -149,7 +149,7 @@ extension EndToEnd {
     }
 
     /// A hidden file, and what a pattern leaves out, were not sent.
-    @Test func whatWasNotSentStays() async throws {
+    @Test func filesThatWereNotSentAreNotDeleted() async throws {
       try makeCard()
       try scratch.file("card/DCIM/A/.hidden", 10)
       let server = try await ServeProcess.start(in: scratch)

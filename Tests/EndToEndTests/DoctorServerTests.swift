@@ -29,7 +29,7 @@ extension EndToEnd {
     }
 
     /// The temporary name of an upload is not that of the test file.
-    @Test func aFileThatAWebDAVServerKeepsIsTold() async throws {
+    @Test func doctorNamesATestFileThatAWebDAVServerKeeps() async throws {
       let server = DavPeer { request in
         ["MOVE", "DELETE"].contains(request.method) ? HTTPPeer.Reply(403) : nil
       }
@@ -109,7 +109,7 @@ extension EndToEnd {
     }
 
     /// Without `--yes`, and with nobody to ask, no request changes anything.
-    @Test func writesNothingWithoutBeingTold() async throws {
+    @Test func doctorWritesNothingWithoutYes() async throws {
       let server = try await ServeProcess.start(in: scratch, "--log", "-")
       let run = try await DoctorRun(server.url, [], in: scratch)
       #expect(run.kinds.isEmpty && run.end == .exited(0), "\(run.text)")

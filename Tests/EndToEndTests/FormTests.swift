@@ -136,7 +136,7 @@ extension EndToEnd {
       #expect(peer.seen.heads.count == (namesPath ? 2 : 1))
     }
 
-    @Test func whatCannotBeReadBackIsSaidBeforeAnythingIsSent() async throws {
+    @Test func verifyOfAFormWithoutAReplyIsRefusedBeforeAnythingIsSent() async throws {
       let file = try scratch.file("a.jpg", 1000)
       let server = try await ServeProcess.start(in: scratch)
       let (end, push) = try await fullbore("push", "--verify", file, "form+\(server.url)upload", in: scratch)

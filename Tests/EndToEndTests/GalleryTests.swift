@@ -88,7 +88,7 @@ extension EndToEnd {
     }
 
     /// In other folders the same names may have another meaning.
-    @Test func whatIsNoCameraRollGoesAsItIs() async throws {
+    @Test func aFolderThatIsNoCameraRollIsSentUnchanged() async throws {
       for name in ["IMG_0001.HEIC", "IMG_E0001.HEIC", "IMG_0001.AAE"] { try scratch.file("gallery/\(name)", 1000) }
       let server = try await ServeProcess.start(in: scratch)
       #expect(try await fullbore("push", scratch.path("gallery/"), server.url, in: scratch).end == .exited(0))

@@ -72,7 +72,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.ascmhl), arguments: ["xxh128", "xxh3", "xxh64", "md5", "sha1", "c4"])
-    func whatTheReferenceWroteIsVerified(_ format: String) async throws {
+    func hashListsOfTheReferenceAreVerified(_ format: String) async throws {
       try makeCard()
       let (end, said) = try await reference("ascmhl", "create", "-h", format, card)
       try #require(end == .exited(0), "\(said)")
@@ -135,7 +135,7 @@ extension EndToEnd {
       #expect(try lists(there).count == 1)
     }
 
-    @Test func whatFailedIsNotInTheListAndFoldersHaveNoHashesThen() async throws {
+    @Test func failedFilesAreNotInTheHashListAndFoldersHaveNoHashes() async throws {
       try makeCard()
       let name = card + "/100A/bad\u{1}.JPG"
       try Data([1]).write(to: URL(fileURLWithPath: name))

@@ -13,7 +13,7 @@ extension EndToEnd {
       return command
     }
 
-    @Test func whatWasSentIsListedWithItsTimeAndPlace() async throws {
+    @Test func historyListsSentFilesWithTimeAndPlace() async throws {
       #expect(try await history().output.contains("nothing was pushed yet"))
       let server = try await ServeProcess.start(in: scratch)
       for name in ["a.JPG", "b.MOV"] {
@@ -52,7 +52,7 @@ extension EndToEnd {
     }
 
     /// The disk of the server was lost. Without that, `push --check` would find it out.
-    @Test func whatIsForgottenIsSentAgain() async throws {
+    @Test func aForgottenFileIsSentAgain() async throws {
       let server = try await ServeProcess.start(in: scratch)
       for name in ["a.JPG", "b.JPG"] { try scratch.file("card/\(name)", 2_000) }
       func push() async throws -> String {

@@ -29,7 +29,7 @@ extension EndToEnd {
       #expect(try await fullbore("push", file, server.url, in: scratch).command.errors.isEmpty)
     }
 
-    @Test func whatIsNoJournalIsLeftAlone() async throws {
+    @Test func aFileThatIsNoJournalIsLeftUnchanged() async throws {
       let file = try scratch.file("gallery/IMG_1.jpg", 100_000)
       let before = try Data(contentsOf: URL(fileURLWithPath: file))
       let server = try await ServeProcess.start(in: scratch)

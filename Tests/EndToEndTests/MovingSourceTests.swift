@@ -46,7 +46,7 @@ extension EndToEnd {
     }
 
     @Test(arguments: Motion.allCases, ["put+", "tus+"])
-    func whatMovesIsNamedAndNotPublished(_ motion: Motion, _ uploadProtocol: String) async throws {
+    func aFileThatChangesWhileItIsReadIsNamedAndNotPublished(_ motion: Motion, _ uploadProtocol: String) async throws {
       let file = try scratch.file("gallery/video.mov", Self.size)
       for number in 0..<5 { try scratch.file("gallery/IMG_\(number).jpg", 30_000 + number) }
       let gallery = Folder(scratch.path("gallery"))
@@ -88,7 +88,8 @@ extension EndToEnd {
     }
 
     /// The files change while they wait behind a slow one. They are small enough to be sent in order.
-    @Test(arguments: ["put+", "tus+"]) func whatGoesBeforeItsTurnIsNamed(_ uploadProtocol: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func filesThatChangeWhileTheyWaitAreNamed(_ uploadProtocol: String) async throws
+    {
       try scratch.file("gallery/a.mov", 4 << 20)
       for name in ["b-gone", "c-changed", "d-longer", "e-folder", "f-pipe", "g-same"] {
         try scratch.file("gallery/\(name).jpg", 50_000)
@@ -119,7 +120,7 @@ extension EndToEnd {
 
     /// A camera roll is sorted while it is pushed: each file arrives once, under the name that the walk found, and no
     /// byte is read twice. Some files are renamed before they are opened, some while they are read.
-    @Test(arguments: ["put+", "tus+"]) func whatIsRenamedMeanwhileArrivesOnce(_ uploadProtocol: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func filesRenamedDuringAPushArriveOnce(_ uploadProtocol: String) async throws {
       let size = 200_000
       for number in 100..<198 { try scratch.file("gallery/IMG_\(number).jpg", size + number, seed: UInt64(number)) }
       for name in ["IMG_000.mov", "IMG_199.mov"] { try scratch.file("gallery/\(name)", 6 << 20) }
@@ -162,7 +163,7 @@ extension EndToEnd {
     }
 
     /// A recording that never ends is never published.
-    @Test func whatIsBeingWrittenIsNotPublished() async throws {
+    @Test func aFileThatIsBeingWrittenIsNotPublished() async throws {
       try scratch.file("gallery/IMG_1.jpg", 30_000)
       let film = try scratch.file("gallery/film.mov", 1 << 20)
       let recorder = try Command(
@@ -183,7 +184,7 @@ extension EndToEnd {
     }
 
     @Test(.enabled(if: geteuid() != 0 || Tool.find("setpriv") != nil, "as root, and without setpriv"))
-    func whatMayNotBeReadIsNamed() async throws {
+    func aFileThatMayNotBeReadIsNamed() async throws {
       for name in ["a", "locked", "z"] { try scratch.file("gallery/\(name).jpg", 10_000) }
       try scratch.file("gallery/private/IMG.jpg", 10_000)
       let server = try await ServeProcess.start(in: scratch)

@@ -69,7 +69,8 @@ extension EndToEnd {
       #expect(!status.output.contains("failed"), "\(status.output)")
     }
 
-    @Test(arguments: ["put+", "tus+"]) func whatIsSkippedIsNotSentAndNoSuccess(_ uploadProtocol: String) async throws {
+    @Test(arguments: ["put+", "tus+"]) func skippedFilesAreNotSentAndNotASuccess(_ uploadProtocol: String) async throws
+    {
       try scratch.photo("one/IMG_0001.JPG", seed: 1)
       try scratch.photo("two/IMG_0001.JPG", seed: 2)
       try scratch.photo("two/IMG_0002.JPG", seed: 3)

@@ -109,7 +109,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func whatIsNoFileIsLeftOutAndLoopsEnd() async throws {
+    @Test func pathsThatAreNoFilesAreLeftOutAndLinkLoopsEnd() async throws {
       try scratch.file("gallery/a/b/IMG_1.jpg", 1000)
       let gallery = scratch.path("gallery")
       for (link, target) in [

@@ -13,7 +13,7 @@ extension EndToEnd {
         "bash", ["-c", "exec \"$0\" push \"$@\" < <(\(command))", Tool.fullbore] + arguments, in: scratch)
     }
 
-    @Test func aClosedStandardInputIsSaid() async throws {
+    @Test func theErrorSaysThatStandardInputIsClosed() async throws {
       let push = try Command(
         "bash", ["-c", "exec \"$0\" push - --name film.mov http://127.0.0.1:9/ <&-", Tool.fullbore], in: scratch)
       #expect(try await push.wait() == .exited(2) && push.errors.contains("standard input is closed"), "\(push.errors)")
@@ -148,7 +148,7 @@ extension EndToEnd {
       arguments: [
         (["-", "http://h/"], "needs a name"), (["-", "x.jpg", "http://h/"], "stands alone"),
         (["--spool-memory", "1", "-", "http://h/x"], "--spool-memory"),
-      ]) func whatMakesNoSenseIsRefused(_ arguments: [String], _ reason: String) async throws
+      ]) func contradictoryArgumentsAreRefused(_ arguments: [String], _ reason: String) async throws
     {
       let push = try Command(Tool.fullbore, ["push"] + arguments, in: scratch)
       #expect(try await push.wait() == .exited(2))

@@ -101,7 +101,7 @@ extension EndToEnd.PlacesTests {
       try String(contentsOfFile: "\(kept)/config.toml", encoding: .utf8).contains("[places.nas]"))
   }
 
-  @Test(.enabled(if: Tool.find("python3") != nil)) func whatIsWrittenWhileItAsksIsKept()
+  @Test(.enabled(if: Tool.find("python3") != nil)) func placesAddKeepsLinesWrittenWhileItAsks()
     async throws
   {
     try writeConfiguration("# mine\n")

@@ -167,7 +167,7 @@ extension EndToEnd {
       #expect(!server.seen.heads.joined().contains("token-of-anna"))
     }
 
-    @Test func whatWasSentToOneAccountIsNotDoneForAnother() async throws {
+    @Test func aFileSentToOneAccountIsSentAgainToAnother() async throws {
       let server = try await ServeProcess.start(in: scratch)
       var text = ""
       for name in ["anna", "bob"] {

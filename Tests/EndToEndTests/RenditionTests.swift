@@ -144,7 +144,7 @@ extension EndToEnd {
       #expect(exact < 2)
     }
 
-    @Test(.needs(.photographs)) func whatCannotBeRenderedExactlyGoesAsTheOriginal() async throws {
+    @Test(.needs(.photographs)) func aPhotoThatCannotBeRenderedExactlyIsSentAsTheOriginal() async throws {
       for name in ["IMG_0001.JPG", "IMG_0002.JPG", "IMG_0003.CR2", "IMG_0004.JPG", "IMG_0005.JPG", "IMG_0005.jpeg"] {
         try photograph(.photographs, "rocket.jpg", as: "card/DCIM/\(name)")
       }

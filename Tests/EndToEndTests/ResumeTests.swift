@@ -54,7 +54,7 @@ extension EndToEnd {
       #expect(other.seen.heads.last?.contains("Bearer planted-token") == true)
     }
 
-    @Test func whatWasPushedWithVerifyIsReadBackByResume() async throws {
+    @Test func resumeVerifiesAPushThatBeganWithVerify() async throws {
       let peer = ScriptedPeer(
         Self.interrupted,
         Self.nothingThere + [
@@ -90,7 +90,7 @@ extension EndToEnd {
 
     /// A pipe would block, and a device would be read, without end.
     @Test(arguments: ["a pipe", "a device", "a folder"])
-    func whatHasTakenTheFilesPlaceIsNotSent(_ kind: String) async throws {
+    func aPipeOrDeviceInThePlaceOfAFileIsNotSent(_ kind: String) async throws {
       let peer = ScriptedPeer(Self.interrupted)
       try await interrupt(peer, "card/a.mov")
       let file = scratch.path("card/a.mov")
@@ -240,7 +240,7 @@ extension EndToEnd {
 
     /// A push that has read all its sources but could not send some of them can be ended by another push, or by the
     /// user.
-    @Test func whatIsLeftOfAnIncompletePushCanBeEnded() async throws {
+    @Test func theRestOfAnIncompletePushCanBeFinishedOrAborted() async throws {
       try scratch.file("one/a.jpg", 1000, seed: 1)
       try scratch.file("two/a.jpg", 1000, seed: 2)
       let server = try await ServeProcess.start(in: scratch)

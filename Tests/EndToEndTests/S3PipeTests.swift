@@ -32,7 +32,7 @@ extension EndToEnd {
       print("push of \(bytes.count) bytes through a pipe to S3: \(push.peakMemory >> 10) KiB at most")
     }
 
-    @Test func whatAKillLeavesIsFound() async throws {
+    @Test func partsLeftByAKilledPushAreFound() async throws {
       let peer = S3Peer()
       let push = try push("cat /dev/zero", peer, "--spool-memory", "5M", "--bwlimit", "20M")
       try await until("two parts have arrived: \(push.errors)") {

@@ -58,7 +58,7 @@ extension EndToEnd {
     }
 
     /// Sends from a server to S3 without the disk: in one piece, and in parts that are read concurrently.
-    @Test func whatIsAtAURLIsSentOn() async throws {
+    @Test func aFileAtAURLIsSentToS3() async throws {
       let server = try await ServeProcess.start(in: scratch)
       try scratch.file("received/small.jpg", 50_000)
       try scratch.file("received/film.mov", (24 << 20) + 1)
@@ -75,7 +75,7 @@ extension EndToEnd {
     }
 
     /// Facts about camera roll files are sent as metadata; the user's own metadata has priority.
-    @Test func aCameraRollIsTold() async throws {
+    @Test func factsAboutACameraRollAreSentAsMetadata() async throws {
       for name in ["IMG_0001.HEIC", "IMG_0001.MOV", "IMG_E0001.HEIC", "IMG_0002 ä%.CR2", "IMG_0002 ä%.JPG"] {
         try scratch.file("card/DCIM/100APPLE/\(name)", 10_000)
       }
@@ -150,7 +150,7 @@ extension EndToEnd {
       #expect(peer.objects["b.jpg"]?.bytes.count == 1000)
     }
 
-    @Test func whatIsWrongIsSaidBeforeTheFirstByte() async throws {
+    @Test func anInvalidBucketOrKeyIsReportedBeforeTheFirstByte() async throws {
       let peer = S3Peer()
       let file = try scratch.file("a.jpg", 1000)
       let endpoint = "http://127.0.0.1:\(peer.port)"
@@ -232,7 +232,7 @@ extension EndToEnd {
     }
 
     /// An upload that the journal can resume is no orphan.
-    @Test func whatCanBeResumedIsNoOrphan() async throws {
+    @Test func anUploadThatCanBeResumedIsNoOrphan() async throws {
       let peer = S3Peer()
       let file = try scratch.file("video.mov", 48 << 20)
       let endpoint = "http://127.0.0.1:\(peer.port)"

@@ -28,7 +28,9 @@ extension EndToEnd {
 
     /// The journal keeps the refused file, and a resume, which does not know the other file, does not overwrite that
     /// one.
-    @Test(arguments: [false, true]) func whatIsRefusedForItsNameIsKeptWithTheReason(_ overwrites: Bool) async throws {
+    @Test(arguments: [false, true]) func aFileRefusedForItsNameStaysInTheJournalWithTheReason(_ overwrites: Bool)
+      async throws
+    {
       try scratch.photo("one/IMG_0001.JPG", seed: 1)
       try scratch.photo("two/IMG_0001.JPG", seed: 2)
       let server = try await ServeProcess.start(in: scratch)

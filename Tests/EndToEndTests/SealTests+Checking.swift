@@ -52,7 +52,7 @@ extension EndToEnd.SealTests {
   }
 
   /// The key of the file is gone. The digest of what was sent is not, and the whole file is sent again.
-  @Test(arguments: ["rename", "overwrite"]) func whatWasDamagedAtTheServerIsSentAgain(_ rule: String) async throws {
+  @Test(arguments: ["rename", "overwrite"]) func aSealedFileDamagedAtTheServerIsSentAgain(_ rule: String) async throws {
     let key = try await makeKey()
     for size in [10_000, 200_000] { try scratch.file("card/DCIM/\(size).mov", size) }
     let server = try await ServeProcess.start(in: scratch)
@@ -108,7 +108,7 @@ extension EndToEnd.SealTests {
     }
   }
 
-  @Test func whatIsReadBackIsDecrypted() async throws {
+  @Test func checkDecryptsTheSealedFilesThatItReadsBack() async throws {
     let key = try await makeKey()
     let other = try await makeKey("other")
     for size in [0, 65_536, 300_000] { try scratch.file("card/DCIM/\(size).mov", size) }
@@ -153,7 +153,8 @@ extension EndToEnd.SealTests {
   }
 
   /// The journal of this machine has not sent the files, and a file that is sealed again has other bytes.
-  @Test(arguments: [[], ["--seal-names"]]) func whatACheckHasReadBackIsDone(_ names: [String]) async throws {
+  @Test(arguments: [[], ["--seal-names"]]) func aSealedFileProvedByACheckIsNotSentAgain(_ names: [String]) async throws
+  {
     let key = try await makeKey()
     for size in [0, 70_000, 5 << 20] { try scratch.file("card/DCIM/\(size).mov", size) }
     let server = try await ServeProcess.start(in: scratch)
@@ -211,7 +212,7 @@ extension EndToEnd.SealTests {
     #expect(replaced.paths(.same, by: "length") == ["small.jpg.age"], "\(replaced.sentence)")
   }
 
-  @Test func whatIsSealedAndProvedIsDeletedHere() async throws {
+  @Test func provedSealedFilesAreDeletedHere() async throws {
     let key = try await makeKey()
     for name in ["a", "b"] { try scratch.file("card/DCIM/\(name).mov", 70_000) }
     let kept = scratch.path("kept")

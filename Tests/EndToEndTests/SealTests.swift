@@ -36,7 +36,7 @@ extension EndToEnd {
       try? FileManager.default.removeItem(atPath: opened)
     }
 
-    @Test func whatArrivesIsOpenedByEachRecipient() async throws {
+    @Test func eachRecipientCanOpenASealedFile() async throws {
       let key = try await makeKey()
       let other = try await makeKey("other")
       let ssh = scratch.path("id_ed25519")
@@ -125,7 +125,7 @@ extension EndToEnd {
 
     /// The client is killed in the middle, and the same push goes on.
     @Test(arguments: ["put+", "tus+", "resumable+"], ["push", "resume"])
-    func whatWasKilledIsFinished(_ dialect: String, _ how: String) async throws {
+    func aKilledSealedPushIsFinished(_ dialect: String, _ how: String) async throws {
       let key = try await makeKey()
       let film = try scratch.file("film.mov", 24 << 20)
       let server = try await ServeProcess.start(in: scratch)
@@ -144,7 +144,7 @@ extension EndToEnd {
       #expect(!FileManager.default.fileExists(atPath: scratch.path("journal.sqlite-seal")))
     }
 
-    @Test func whatWasKilledOnItsWayToS3IsFinished() async throws {
+    @Test func aKilledSealedPushToS3IsFinished() async throws {
       let key = try await makeKey()
       let film = try scratch.file("film.mov", 40 << 20)
       let peer = S3Peer()
@@ -164,7 +164,7 @@ extension EndToEnd {
       try await expectOpens(sealed, to: film, with: key.file)
     }
 
-    @Test(.enabled(if: Peer.rclone.isThereOrWanted)) func whatWasKilledOnItsWayToWebDAVIsSentAnew() async throws {
+    @Test(.enabled(if: Peer.rclone.isThereOrWanted)) func aKilledSealedPushToWebDAVIsSentAgain() async throws {
       let key = try await makeKey()
       let film = try scratch.file("film.mov", 24 << 20)
       let folder = try scratch.folder("dav")

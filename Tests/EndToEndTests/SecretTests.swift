@@ -102,7 +102,7 @@ extension EndToEnd {
     }
 
     /// The resume reads the secrets from their original location, which is all that the journal stores.
-    @Test func whatWasKilledIsResumedWithTheSameCredentials() async throws {
+    @Test func aKilledPushIsResumedWithTheSameCredentials() async throws {
       let peer = ScriptedPeer(Self.held, [.readRequest, .send("HTTP/1.1 201 Made\r\n" + Self.stored)])
       let proxy = ProxyPeer(to: peer.port, .wants(user: "me", password: plants.proxyPassword))
       try plants.write(proxyPort: proxy.port)

@@ -26,7 +26,7 @@ extension EndToEnd {
       #expect(end == .exited(0) && third.output.contains("61 done before"), "\(third.output)\(third.errors)")
     }
 
-    @Test func whatAnotherProcessGivesUpIsTakenOver() async throws {
+    @Test func anUploadThatAnotherProcessGivesUpIsTakenOver() async throws {
       let file = try scratch.file("gallery/video.mov", 12 << 20)
       let server = try await ServeProcess.start(in: scratch)
       let first = try Command.fullbore("push", "--bwlimit", "4M", file, "tus+" + server.url, in: scratch)
@@ -100,7 +100,7 @@ extension EndToEnd {
       Folder(scratch.path("\(winners.first ?? 0)")).expectSame(as: server.folder)
     }
 
-    @Test func whatIsBeingSentIsNotAborted() async throws {
+    @Test func abortLeavesAFileThatIsBeingSent() async throws {
       let file = try scratch.file("gallery/video.mov", 12 << 20)
       let server = try await ServeProcess.start(in: scratch)
       let push = try Command.fullbore("push", "--bwlimit", "6M", file, "tus+" + server.url, in: scratch)
@@ -142,7 +142,7 @@ extension EndToEnd {
     }
 
     /// Simulates an upload that ran longer than the expiration time of its creation.
-    @Test func whatTheServerKeepsLongerThanTheJournalSaysStays() async throws {
+    @Test func anUploadThatTheServerKeepsLongerThanTheJournalSaysIsResumed() async throws {
       let short = try await ServeProcess.start(in: scratch, "--expire", "1s")
       try await interrupt("long.mov", short)
       short.command.kill(SIGKILL)

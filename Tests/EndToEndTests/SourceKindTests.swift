@@ -66,7 +66,7 @@ extension EndToEnd {
       withExtendedLifetime(place) { expectAll(3 << 20, at: server.folder) }
     }
 
-    @Test func whatWasKilledIsResumedWhateverItIs() async throws {
+    @Test func aKilledPushOfEveryKindOfSourceIsResumed() async throws {
       let other = try await ServeProcess.start(in: scratch)
       let (place, server) = try await receiver()
       let words = try sources(other, 9 << 20)
@@ -83,7 +83,7 @@ extension EndToEnd {
       withExtendedLifetime(place) { expectAll(9 << 20, at: server.folder) }
     }
 
-    @Test func whatIsNoFileOfThisMachineIsRefused() async throws {
+    @Test func aFileURLOfAnotherMachineIsRefused() async throws {
       for url in ["file://elsewhere/a.mov", "file:relative", "file:///%zz"] {
         let (end, push) = try await fullbore("push", url, "http://127.0.0.1:9/", in: scratch)
         #expect(end == .exited(2) && push.errors.contains("file:"), "\(push.errors)")

@@ -9,7 +9,9 @@ extension EndToEnd {
     @Test(
       arguments: ["put+", "tus+", "resumable+"],
       [("localhost", "a", "LocalHost", "a"), ("localhost", "~%C3%BC", "localhost", "%7e%c3%bc")])
-    func whatWasReplacedThereIsSentAgain(_ uploadProtocol: String, _ urls: (String, String, String, String))
+    func aFileReplacedUnderAnotherSpellingOfTheURLIsSentAgain(
+      _ uploadProtocol: String, _ urls: (String, String, String, String)
+    )
       async throws
     {
       let x = try scratch.file("x/a.jpg", 3000, seed: 1)

@@ -81,7 +81,7 @@ extension EndToEnd {
       #expect(try await none.wait() == .exited(60), "trusted without being asked to")
     }
 
-    @Test(.needs(.openssl)) func whatIsWrongWithAKeyIsSaidAndNeverShown() async throws {
+    @Test(.needs(.openssl)) func theErrorOfAKeyNamesTheFaultAndShowsNoKey() async throws {
       let (certificate, key) = try await makeIdentity()
       let folder = try scratch.folder("served")
       let secret = try String(contentsOfFile: key, encoding: .utf8).split(separator: "\n")[1]

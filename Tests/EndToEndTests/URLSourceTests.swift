@@ -62,7 +62,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.nginx), arguments: ["put+", "tus+", "resumable+"])
-    func whatIsReadOnceIsVerified(_ uploadProtocol: String) async throws {
+    func aDownloadThatIsReadOnceIsVerified(_ uploadProtocol: String) async throws {
       try scratch.file("films/video.mov", 3 << 20)
       let films = Folder(scratch.path("films"))
       let nginx = try await PeerServer.nginx(into: films.path, rules: "max_ranges 0;", in: scratch)
@@ -110,7 +110,7 @@ extension EndToEnd {
       #expect(push.output.contains("5 files sent") && push.output.contains("20 failed"), "\(push.output)")
     }
 
-    @Test(.needs(.nginx)) func whatIsNotThereIsNamedAndTheRestIsSent() async throws {
+    @Test(.needs(.nginx)) func aMissingURLIsNamedAndTheOthersAreSent() async throws {
       try scratch.file("films/video.mov", 100_000)
       let nginx = try await PeerServer.nginx(into: scratch.path("films"), in: scratch)
       let server = try await ServeProcess.start(in: scratch)

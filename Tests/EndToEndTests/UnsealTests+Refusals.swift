@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension EndToEnd.UnsealTests {
-  @Test func whatCannotBeOpenedIsNamedAndNotPublished() async throws {
+  @Test func aFileThatCannotBeUnsealedIsNamedAndNotPublished() async throws {
     let key = try await makeKey()
     let other = try await makeKey("other")
     try scratch.file("card/good.jpg", 200_000)

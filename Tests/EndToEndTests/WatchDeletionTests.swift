@@ -52,7 +52,7 @@ extension EndToEnd {
     }
 
     /// An upload of another folder is not the watch's to give up.
-    @Test func whatAPushOfAnotherFolderLeftStays() async throws {
+    @Test func watchKeepsTheUploadsOfAnotherFolder() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let other = try scratch.file("other/film.mov", 12 << 20)
       let push = try Command.fullbore("push", "--bwlimit", "8M", other, "tus+" + server.url, in: scratch)

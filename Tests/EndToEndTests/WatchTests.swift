@@ -8,7 +8,7 @@ extension EndToEnd {
 
     func gallery(_ name: String) -> String { scratch.path("gallery/\(name)") }
 
-    @Test func whatIsThereAndWhatComesArrives() async throws {
+    @Test func watchSendsExistingAndNewFiles() async throws {
       try scratch.file("gallery/2023/IMG_1.jpg", 100_000)
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch)
@@ -34,7 +34,7 @@ extension EndToEnd {
     }
 
     /// The writer keeps the file open, with pauses longer than the time that a file must rest.
-    @Test func whatIsBeingWrittenWaits() async throws {
+    @Test func watchWaitsWhileAFileIsBeingWritten() async throws {
       try scratch.folder("gallery")
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch)
@@ -62,7 +62,7 @@ extension EndToEnd {
 
     /// A folder that is moved away for a moment, such as by a program that rearranges a gallery. Nothing that was written
     /// before is forgotten. `isParent`: a folder above it is moved, which the system does not report.
-    @Test(arguments: [false, true]) func whatWasWrittenBeforeAMoveArrives(_ isParent: Bool) async throws {
+    @Test(arguments: [false, true]) func filesWrittenBeforeTheFolderMovedArrive(_ isParent: Bool) async throws {
       try scratch.file("home/gallery/IMG_1.jpg", 10_000)
       #expect(symlink("home/gallery", scratch.path("gallery")) == 0)
       let server = try await ServeProcess.start(in: scratch)
@@ -108,7 +108,7 @@ extension EndToEnd {
     }
 
     /// Files are renamed and rewritten while they are read: nothing fails, and the last version is stored in the end.
-    @Test func whatMovesWhileItIsReadComesAgain() async throws {
+    @Test func filesThatChangeWhileTheyAreReadAreSentAgain() async throws {
       try scratch.file("gallery/moving.mov", 12 << 20)
       try scratch.file("gallery/rewritten.mov", 12 << 20, seed: 7)
       let server = try await ServeProcess.start(in: scratch)
@@ -124,7 +124,7 @@ extension EndToEnd {
 
     /// Another folder replaces one with an active upload. That upload continues to its end, and the new content
     /// follows.
-    @Test func whatTakesThePlaceOfAFolderArrives() async throws {
+    @Test func aFolderThatReplacesAnotherArrives() async throws {
       try scratch.file("gallery/day/film.mov", 8 << 20)
       try scratch.file("aside/film.mov", 7 << 20, seed: 9)
       let server = try await ServeProcess.start(in: scratch)
@@ -137,7 +137,7 @@ extension EndToEnd {
     }
 
     /// The watch is stopped while more events occur than inotify's queue holds.
-    @Test func whatTheSystemForgetsToTellIsFound() async throws {
+    @Test func watchFindsFilesWhoseEventsWereLost() async throws {
       try scratch.folder("gallery/many")
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch)
@@ -226,7 +226,7 @@ extension EndToEnd {
     }
 
     /// A name with other bytes is refused once, and not tried forever.
-    @Test func whatTheServerRefusesIsToldOnce() async throws {
+    @Test func watchReportsARefusalOnce() async throws {
       try scratch.file("gallery/IMG_1.jpg", 20_000)
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch, "--rescan", "1s")

@@ -13,7 +13,7 @@ extension EndToEnd {
 
     /// The watch is a service with its own user, and another user writes the files, as with an FTP or SMB server.
     @Test(.enabled(if: geteuid() == 0 && Tool.find("setpriv") != nil, "it takes root and setpriv to be two users"))
-    func whatAnotherUserWritesWaitsUntilItIsClosed() async throws {
+    func watchWaitsUntilAnotherUserHasClosedTheFile() async throws {
       try scratch.folder("gallery")
       try scratch.folder("state")
       for folder in [scratch.path, gallery("")] { #expect(chmod(folder, 0o755) == 0) }
@@ -98,7 +98,7 @@ extension EndToEnd {
 
     /// A file was considered complete too early. Another file that was rewritten is not replaced without `--overwrite`.
     @Test(arguments: ["put+", "tus+", "resumable+"])
-    func whatHasGrownReplacesWhatWasSent(_ uploadProtocol: String) async throws {
+    func aGrownFileReplacesItsBeginning(_ uploadProtocol: String) async throws {
       // Size and seed determine the bytes: with this seed, these are the first bytes of the file that is written below.
       try scratch.file("gallery/film.mov", 100_000, seed: 200_001)
       try scratch.file("gallery/other.mov", 100_000)
