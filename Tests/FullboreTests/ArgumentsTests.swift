@@ -57,7 +57,7 @@ import Testing
     #expect(usageError { () throws(UsageError) in _ = try arguments.count("jobs", 1...9) }?.contains("UTF-8") == true)
   }
 
-  @Test func whatIsWrongIsNamedWithWhatToDo() {
+  @Test func theErrorNamesAWrongOptionWithAdvice() {
     #expect(refusal("--jbos", "3") == "there is no option '--jbos'. Did you mean '--jobs'?")
     #expect(refusal("--ex", "3") == "there is no option '--ex'. Did you mean '--exclude'?")
     #expect(refusal("--kobz", "3") == "there is no option '--kobz'.")

@@ -93,7 +93,7 @@ import Testing
     ("resumable+http://host/p/?a=secret", "have URLs of their own"),
     ("dav+http://host/a.jpg?a=secret", "not carry the query"),
   ])
-  func whatIsNoDestinationIsRefusedInPlainWords(_ text: String, _ words: String) {
+  func anInvalidDestinationIsRefusedWithAReason(_ text: String, _ words: String) {
     let refusal = usageError { () throws(UsageError) in _ = try Destination(BytePath(text)) }
     #expect(refusal?.contains(words) == true, "\(refusal ?? "taken")")
     #expect(refusal?.contains("secret") == false)

@@ -116,7 +116,7 @@ import Testing
     #expect(arrivals(scratch.path.appending("link")) == ["link/a.jpg"])
   }
 
-  @Test func whatIsNoFileIsSkippedWithAReason() {
+  @Test func pathsThatAreNoFilesAreSkippedWithAReason() {
     scratch.folder("dir")
     let pipe = scratch.path.appending("dir/pipe")
     #expect(pipe.withCString { mkfifo($0, 0o644) } == 0)
@@ -129,7 +129,7 @@ import Testing
     #expect(events.count == 2)
   }
 
-  @Test func whatIsNamedAndIsNoFileFails() {
+  @Test func aNamedPathThatIsNoFileFails() {
     let pipe = scratch.path.appending("pipe")
     #expect(pipe.withCString { mkfifo($0, 0o644) } == 0)
     let failed = walk([pipe, "/dev/null"]).compactMap { event -> String? in
@@ -138,7 +138,7 @@ import Testing
     #expect(failed == ["pipe: it is a pip", "null: it is a dev"])
   }
 
-  @Test func whatCannotBeReadFailsAndTheRestGoesOn() {
+  @Test func anUnreadablePathFailsAndTheOthersAreFound() {
     scratch.file("a.jpg")
     let events = walk([scratch.path.appending("gone"), "", scratch.path.appending("a.jpg")])
     #expect(files(events) == ["a.jpg"])
@@ -173,7 +173,7 @@ import Testing
     #expect(walk([dir], TreeOptions(filter: GlobFilter(includes: [Glob("*.txt")]))).count == 1)
   }
 
-  @Test func aSourceInWhichNothingIsFoundIsTold() {
+  @Test func aSourceWithoutFilesIsReported() {
     scratch.file("full/a.jpg")
     scratch.file("filtered/a.txt")
     scratch.file("hidden/.a.jpg")

@@ -124,7 +124,7 @@ import Testing
   }
 
   /// The request fails long after its progress has stopped.
-  @Test func anOutageIsAsLongAsItWasTold() throws {
+  @Test func anOutageBeginsWhenItsProgressStopped() throws {
     let watch = watch()
     watch.look(at: began + .seconds(6))
     let broken = TransportError(.broken, "PUT http://media.example/a: the connection broke")
@@ -146,7 +146,7 @@ import Testing
   }
 
   /// The bytes of a request that was refused were sent before the refusal, and do not end the time of waiting.
-  @Test func aRefusalAfterSentBytesIsSaid() throws {
+  @Test func aRefusalAfterSentBytesIsReported() throws {
     let watch = watch()
     counters.comparedBytes.addClamped(1000)
     let error = UploadError(
@@ -261,7 +261,7 @@ import Testing
   }
 
   /// A server may need a long time to join parts.
-  @Test func whatIsSentAndNotConfirmedIsNamedSo() throws {
+  @Test func aFileThatIsSentAndNotConfirmedIsReportedAsSuch() throws {
     let watch = watch()
     let file = film(sent: length)
     watch.look(at: began + .seconds(6))

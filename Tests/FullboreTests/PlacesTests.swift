@@ -58,7 +58,7 @@ import Testing
     ("[places.b]\nurl = \"ftp://nas/\"", "the scheme 'ftp' is none we speak"),
     ("[places]\nx = 1", ":4:1: 'x' belongs to no place"),
   ])
-  func whatIsWrongIsNamedWithItsLine(_ lines: String, _ message: String) throws {
+  func theErrorOfAConfigurationNamesTheLine(_ lines: String, _ message: String) throws {
     let text = try #require(refusal(lines))
     #expect(text.contains(message), "\(text)")
     #expect(!text.contains("hunter2"), "\(text)")
@@ -187,7 +187,7 @@ import Testing
     }
   }
 
-  @Test func whatLooksLikeAURLIsNoPlace() throws {
+  @Test func textThatLooksLikeAURLIsNoPlace() throws {
     for text in ["http://nas/", "s3://bucket", "dav+https://x/a:b", "http:/x", "s3:x", "./a:b", "a/b:c", ""] {
       #expect(try Places.destination(BytePath(text)) == nil, "\(text)")
     }

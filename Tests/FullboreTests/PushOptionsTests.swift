@@ -70,7 +70,7 @@ import Testing
     #expect(options.output == OutputOptions(isJSON: true, isVerbose: true))
   }
 
-  @Test func whatIsWrongIsNamed() {
+  @Test func theErrorNamesTheWrongArgument() {
     #expect(refusal("--jobs", "cardA/", "http://host/")?.contains("--jobs 'cardA/'") == true)
     #expect(refusal("http://host/a b.jpg", "http://other/")?.contains("%20") == true)
     #expect(refusal("http://u:secret@host/a b.jpg", "http://other/")?.contains("user and password") == true)
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func whatBelongsToS3IsRefusedElsewhere() {
+  @Test func optionsOfS3AreRefusedForOtherDestinations() {
     #expect(refusal("--endpoint", "http://host:9000", "a", "http://host/")?.contains("for s3:// only") == true)
     #expect(refusal("--metadata", "k=v", "a", "put+http://host/")?.contains("for s3:// only") == true)
   }
@@ -241,7 +241,7 @@ import Testing
     #expect(!"\(options)".contains("abc.def"))
   }
 
-  @Test func whatIsNoSecretIsRefusedWithoutShowingIt() {
+  @Test func anInvalidSecretFileIsRefusedWithoutShowingIt() {
     let scratch = Scratch()
     let several = scratch.file("several", Array("one\ntwo\n".utf8))
     let noField = scratch.file("fields", Array("secret\n".utf8))

@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 16, 17, 64, 65, 300])
-  func whatWasLookedAtComesOnceAndFirst(count: Int) async throws {
+  func lookedAheadFilesComeFirstAndOnce(count: Int) async throws {
     scratch.folder("many")
     for number in 0..<count { scratch.file(BytePath("many/\(1000 + number)")) }
     let walk = try walk(scratch.path.appending("many"))

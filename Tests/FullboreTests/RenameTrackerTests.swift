@@ -24,7 +24,7 @@ import Testing
     #expect(old.withCString { old in new.withCString { rename(old, $0) } } == 0)
   }
 
-  @Test func whatIsMetAgainUnderAnotherNameIsPassedOver() throws {
+  @Test func aRenamedFileThatIsFoundAgainIsSkipped() throws {
     for name in ["a/1.jpg", "a/2.jpg", "a/3.jpg"] as [BytePath] { scratch.file(name, Array(name.bytes)) }
     let promised = RenameTracker(roots, TreeOptions())
     for item in items() { #expect(promised.take(item)) }
@@ -47,7 +47,7 @@ import Testing
     #expect(items().filter { promised.take($0) }.count == 3)
   }
 
-  @Test func whatIsMovedIsFoundWhereverItIs() throws {
+  @Test func aMovedFileIsFoundInAnyFolder() throws {
     for number in 0..<20 { scratch.file(BytePath("a/\(number).jpg"), [UInt8(number)]) }
     let promised = RenameTracker(roots, TreeOptions())
     let items = items().filter { promised.take($0) }

@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func aClosedFileWaitsAsLongIfItIsTold() {
+  @Test func aClosedFileWaitsForTheWholeRestIfTheOptionSaysSo() {
     #expect(Settling(rest: .seconds(2)).restOnceClosed == .milliseconds(250))
     #expect(Settling(rest: .seconds(2), waitsOnceClosed: true).restOnceClosed == .seconds(2))
   }

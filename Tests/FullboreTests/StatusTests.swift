@@ -77,7 +77,7 @@ import Testing
   }
 
   /// The owner process has died, so no process sends the file any more.
-  @Test func whatNobodySendsIsInterruptedForProgramsToo() async throws {
+  @Test func aFileWithoutALivingOwnerIsInterruptedInJSONToo() async throws {
     let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
     for overwrite in [false, true] {
       let id = try await journal.destinationID(
@@ -172,7 +172,7 @@ import Testing
   }
 
   /// The journal is read page by page, and so is what `resume` and `abort` go through.
-  @Test(arguments: [true, false]) func moreThanOnePageIsTold(showsAll: Bool) async throws {
+  @Test(arguments: [true, false]) func allPagesOfTheJournalAreShown(showsAll: Bool) async throws {
     let count = JournalPages.size * 2 + 7
     let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
     let id = try await journal.destinationID(JournalDestination(endpoint: "http://host/in/", protocolName: "tus"))
@@ -230,7 +230,7 @@ import Testing
     if let word { #expect(remedy?.contains(word) == true) } else { #expect(remedy == nil) }
   }
 
-  @Test func whatServersSayTakesThePlaceOfWhatWasKept() async throws {
+  @Test func answersOfServersReplaceTheOffsetsOfTheJournal() async throws {
     var (status, journal) = try await status(showsAll: false)
     status.answers = [2: .holds(512, until: nil), 3: .gone]
     var (text, json) = try await shown(status, journal)

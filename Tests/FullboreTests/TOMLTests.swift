@@ -66,7 +66,7 @@ import Testing
     ("[a] b", "1:5"), ("a = 1\na = 2", "2:1"), ("[a]\n[b]\n[a]", "3:1"), ("a = \"é\u{1}\"", "1:7"),
     ("# \u{1}", "1:3"), ("a = 1\rb = 2", "1:6"), ("\n\n  x", "3:4"), ("a = \"\\", "1:6"), ("a = \"\\u12", "1:6"),
   ])
-  func whatIsWrongHasItsLineAndColumn(_ text: String, _ place: String) { #expect(mistake(text) == place) }
+  func theErrorOfATOMLTextHasItsLineAndColumn(_ text: String, _ place: String) { #expect(mistake(text) == place) }
 
   /// The text may be a secret that was written without quotes.
   @Test func noMessageRepeatsAValue() {

@@ -34,7 +34,7 @@ import Testing
     #expect(scratch.content(of: "hurt").isEmpty)
   }
 
-  @Test func theEndOfTheProgramIsTold() throws {
+  @Test func theErrorSaysHowTheProgramEnded() throws {
     #expect(try program("exit 3").run(on: "/a") == "ended with status 3")
     #expect(try program("kill -9 $$").run(on: "/a") == "was ended by signal 9")
     let text = scratch.file("garbage", [0, 1, 2])
@@ -43,7 +43,7 @@ import Testing
   }
 
   /// A report that draws on the terminal writes what the program prints, line by line.
-  @Test func whatTheProgramPrintsIsPassedOnInLines() throws {
+  @Test func outputOfTheProgramIsPassedOnLineByLine() throws {
     let seen = Mutex<[String]>([])
     func lines(_ text: String) throws -> [String] {
       seen.withLock { $0 = [] }
@@ -77,7 +77,7 @@ import Testing
     #expect(running.withLock { $0.most } == 1 && notices.all.isEmpty)
   }
 
-  @Test func whatDoesNotFitIntoTheQueueIsCounted() async throws {
+  @Test func filesThatDoNotFitIntoTheQueueAreCounted() async throws {
     let (gate, open) = AsyncStream.makeStream(of: Void.self)
     let queue = FileQueue<ReceivedFile>("it", atMost: 3, notice: notices.add) { _ in for await _ in gate { break } }
     for number in 0..<5 { queue.add(try file("\(number)")) }
@@ -87,7 +87,7 @@ import Testing
     #expect(Array(notices.all.dropFirst()) == ["2 files were not handed to it"])
   }
 
-  @Test func whatIsLeftAtTheEndIsTold() async throws {
+  @Test func aNoticeCountsTheFilesThatAreLeftAtTheEnd() async throws {
     let queue = FileQueue<ReceivedFile>("it", notice: notices.add) { _ in try? await Task.sleep(for: .seconds(60)) }
     for name in ["a", "b"] { queue.add(try file(name)) }
     await queue.finish(within: .milliseconds(50))

@@ -20,7 +20,7 @@ import Testing
     #expect(timed.settle == .milliseconds(500) && timed.rescan == .seconds(300))
   }
 
-  @Test func whatCannotBeWatchedIsRefused() {
+  @Test func aPathThatCannotBeWatchedIsRefused() {
     let file = scratch.file("a/IMG.jpg")
     let folder = scratch.path.appending("a")
     #expect(
