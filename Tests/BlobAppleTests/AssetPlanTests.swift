@@ -53,7 +53,7 @@ struct AssetPlanTests {
     #expect(names([heic, second, second]) == ["IMG_0001.HEIC", "img_0001 2.heic", "img_0001 3.heic"])
   }
 
-  @Test func whatCannotBeUsedElsewhereIsLeftOutAndTheUnknownIsNot() {
+  @Test func resourcesForPhotosOnlyAreLeftOutAndUnknownKindsAreSent() {
     let base = AssetResource(kind: .adjustmentBasePhoto, filename: "IMG_0001.HEIC")
     let proxy = AssetResource(kind: .photoProxy, filename: "IMG_0001.JPG")
     let future = AssetResource(kind: AssetResource.Kind(rawValue: 99), filename: "IMG_0001.XYZ")

@@ -42,7 +42,7 @@ struct PhotoRequestTests {
     #expect(cancelled == [7] && ends.isEmpty)
   }
 
-  @Test func whatIsCompleteIsNotCancelled() {
+  @Test func aCompleteRequestIsNotCancelled() {
     for isAtOnce in [false, true] {
       let request = request()
       if !isAtOnce { request.begin(7) }

@@ -23,7 +23,7 @@ struct PhotoUploadsAccountTests {
 
   private func journal() async throws -> Journal { try await Journal(at: scratch.path.appending("journal")) }
 
-  @Test func whatOneHasSentDoesNotCountForAnother() async throws {
+  @Test func aPhotoSentByOneAccountIsSentAgainForAnother() async throws {
     let (system, journal) = (FakePhotoSystem(), try await journal())
     system.add("A", [photo])
     for (number, account) in (["anna", "bob", nil] as [String?]).enumerated() {

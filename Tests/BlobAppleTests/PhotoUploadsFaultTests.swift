@@ -41,7 +41,7 @@ struct PhotoUploadsFaultTests {
   }
 
   /// Nothing can be registered, so the reason is not the photo.
-  @Test func whatFailsForAllIsTriedAgainAndNotGivenUp() async throws {
+  @Test func photosAreNotGivenUpIfNoJobCanBeRegistered() async throws {
     let (fake, journal) = (FakePhotoSystem(), try await journal())
     for number in 0..<3 { fake.add("\(number)", [photo]) }
     for day in 0..<5 {

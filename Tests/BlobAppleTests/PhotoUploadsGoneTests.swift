@@ -77,7 +77,7 @@ struct PhotoUploadsGoneTests {
     #expect(await run(system, journal) == .completed)
   }
 
-  @Test(arguments: [true, false]) func whatTheSystemHasAllTheSameIsNotSentAgain(lists: Bool) async throws {
+  @Test(arguments: [true, false]) func aPhotoWithAForgottenJobIsNotSentAgainIfTheSystemHasIt(lists: Bool) async throws {
     let (system, journal) = (system(2, lists: lists), try await journal())
     _ = await run(system, journal)
     if !lists { system.underWay.forEach(system.succeed) }

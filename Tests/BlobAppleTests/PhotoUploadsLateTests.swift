@@ -46,7 +46,7 @@ struct PhotoUploadsLateTests {
   }
 
   /// Both replace an earlier version, so the server takes them in any order. Only the newest is sent again.
-  @Test func whatArrivedLastIsNotGuessed() async throws {
+  @Test func theNewestVersionIsSentAgainIfTheOrderOfArrivalIsUnknown() async throws {
     let (system, journal) = try await start()
     _ = await run(system, journal, now: 1000)
     system.underWay.forEach(system.succeed)
@@ -94,7 +94,7 @@ struct PhotoUploadsLateTests {
   }
 
   /// At rest, what the ledger calls done is what the server has.
-  @Test(arguments: 1...60) func whatIsDoneIsThere(seed: Int) async throws {
+  @Test(arguments: 1...60) func everyPhotoThatTheJournalCallsDoneIsAtTheServer(seed: Int) async throws {
     var random = SplitMix64(seed: UInt64(seed))
     let (system, journal) = try await start()
     system.add("B", [AssetResource(kind: .photo, filename: "IMG_0001.HEIC")])

@@ -174,7 +174,7 @@ struct PhotoUploadsTests {
     #expect(system.state.withLock { $0.made } == 4)
   }
 
-  @Test func anErrorOfPhotoKitOrTheJournalIsTold() async throws {
+  @Test func anErrorOfPhotoKitOrTheJournalFailsTheRun() async throws {
     let (system, journal) = (FakePhotoSystem(), try await journal())
     system.add("A", [live[0]])
     system.kills.start(endingAfter: 0)
@@ -230,7 +230,7 @@ struct PhotoUploadsTests {
 
   /// The system tells the URLs of its jobs as Foundation writes them.
   @Test(arguments: ["https://nas.example/B\u{fc}cher/", "https://NAS.example:443/x|y/", "https://nas.example/100%/"])
-  func jobsAreFoundByTheURLThatFoundationTells(folder: String) throws {
+  func jobsAreFoundByTheURLAsFoundationWritesIt(folder: String) throws {
     let destination = PhotoJobDestination(try #require(HTTPURL(folder)))
     for name in ["a b.HEIC", "\u{fc}.HEIC", "%41|[].HEIC"] {
       let url = destination.urls(PhotoAsset(id: "A/L0/001", version: "1", created: nil), name)[0]

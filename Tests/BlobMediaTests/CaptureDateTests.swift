@@ -50,7 +50,7 @@ import Testing
     #expect(CaptureDate(exif: Array(text.utf8)) == nil)
   }
 
-  @Test func whatIsNoPictureTellsNothing() {
+  @Test func bytesThatAreNoPictureHaveNoCaptureDate() {
     for bytes: [UInt8] in [[], [0xFF], [0xFF, 0xD8], [0xFF, 0xD8, 0xFF, 0xE1], Array("II".utf8), Array("text".utf8)] {
       #expect(date(bytes) == nil)
     }

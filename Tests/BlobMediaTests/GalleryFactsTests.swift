@@ -32,7 +32,7 @@ import Testing
     #expect(told("IMG_0002.JPG") == ["kind": "photo", "pairing": "raw+picture", "pair": "IMG_0002.DNG"])
   }
 
-  @Test func whatStandsAloneIsOfNoPair() {
+  @Test func aFileWithoutACounterpartHasNoPair() {
     #expect(told("IMG_0004.MOV") == ["kind": "video"])
     #expect(told("IMG_0005.PNG") == ["kind": "photo"])
     #expect(told("notes.txt") == [:])

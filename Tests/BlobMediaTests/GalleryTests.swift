@@ -53,7 +53,7 @@ import Testing
     Roll("a series", ["IMG_20240102_030405_BURST001_COVER.jpg", "IMG_20240102_030405_BURST002.jpg"]),
   ]
 
-  @Test(arguments: rolls) func whatIsWantedIsTaken(_ roll: Roll) {
+  @Test(arguments: rolls) func theChosenEditsAreTaken(_ roll: Roll) {
     func taken(_ edits: GalleryEdits) -> [BytePath] {
       let names = Set(roll.names)
       return roll.names.filter { Gallery(edits).choice(GalleryName($0), names.contains) == .taken }
@@ -63,7 +63,7 @@ import Testing
     #expect(taken(.both) == roll.names)
   }
 
-  @Test func whatIsLeftOutIsExplained() {
+  @Test func aFileThatIsLeftOutHasAReason() {
     let names: Set<BytePath> = ["IMG_0001.HEIC", "IMG_E0001.JPG"]
     let choice = Gallery(.current).choice(GalleryName("IMG_0001.HEIC"), names.contains)
     #expect(choice == .leftOut(reason: "its edit IMG_E0001.JPG is sent"))
@@ -76,7 +76,7 @@ import Testing
       ("IMG_0003.CR2.xmp", "IMG_0003.CR2"), ("IMG_0003.CR2", "IMG_0003.CR2"), ("notes.txt", "notes.txt"),
       ("IMG_E0004.MOV", "IMG_0004.MOV"),
     ] as [(BytePath, BytePath)])
-  func whatBelongsTogetherHasOneDate(_ name: BytePath, _ leader: BytePath) {
+  func filesOfOnePhotoHaveTheSameLeader(_ name: BytePath, _ leader: BytePath) {
     let names: Set<BytePath> = ["IMG_0001.HEIC", "IMG_0003.CR2", "IMG_0004.MOV"]
     #expect(Gallery().leader(of: GalleryName(name), names.contains) == leader)
   }

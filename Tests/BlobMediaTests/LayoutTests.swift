@@ -40,7 +40,7 @@ import Testing
   ])
   func aCamerasNameIsMadeAPartOfAPath(_ text: String, _ name: String) { #expect(CameraName(text)?.text == name) }
 
-  @Test(arguments: ["", ".", "..", "/", " ", "- ."]) func whatHasNoNameIsNotKnown(_ text: String) {
+  @Test(arguments: ["", ".", "..", "/", " ", "- ."]) func aCameraWithoutANameIsUnknown(_ text: String) {
     #expect(CameraName(text) == nil)
   }
 
@@ -57,7 +57,7 @@ import Testing
     for count in tiff.indices { _ = CameraName.read(from: DataSource(Array(tiff[..<count]))) }
   }
 
-  @Test func whatIsEmptyLeavesNoSlash() throws {
+  @Test func emptyFieldsOfALayoutLeaveNoSlash() throws {
     var problem = ""
     let layout = try #require(Layout("{folder}/{stem}/{ext}", problem: &problem))
     #expect(layout.path(of: "IMG_1", taken: date) == "IMG_1")
@@ -81,7 +81,7 @@ import Testing
       ("", "below the destination"), ("{year}/{month}", "one name"), ("{counter}", "one name"),
       ("{counter}{name}{counter}", "once"),
     ] as [(BytePath, String)])
-  func whatIsNoLayoutIsRefused(_ template: BytePath, _ words: String) {
+  func anInvalidLayoutIsRefusedWithAReason(_ template: BytePath, _ words: String) {
     var problem = ""
     #expect(Layout(template, problem: &problem) == nil)
     #expect(problem.contains(words), "\(problem)")

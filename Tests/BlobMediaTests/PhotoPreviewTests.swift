@@ -40,7 +40,7 @@ struct PhotoPreviewTests {
     }
   }
 
-  @Test func whatIsNoWholeJPEGIsNoPreview() {
+  @Test func anIncompleteJPEGIsNoPreview() {
     for bytes in [
       tiff(little: true, orientation: 1, Array("<script>".utf8)),
       tiff(little: true, orientation: 1, small, length: 100),

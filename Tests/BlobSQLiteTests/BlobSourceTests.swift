@@ -27,7 +27,7 @@ import Testing
   func conforms(_ fixture: SourceFixture, _ check: SourceCheck) async throws { try await check.run(fixture) }
 
   @Test(arguments: [true, false])
-  func whatIsChangedMeanwhileIsReadAsItWasAndReported(_ versioned: Bool) throws {
+  func aRowChangedMeanwhileIsReadAsItWasAndReportedAsChanged(_ versioned: Bool) throws {
     let pattern = PatternSource(length: 500_000, seed: 1)
     try album.added(pattern)
     let reader = try album.source(versioned: versioned).open(at: 0, Cancellation())
@@ -38,7 +38,7 @@ import Testing
     #expect(error?.code == .changed)
   }
 
-  @Test func whatIsDeletedMeanwhileIsReadToItsEndAndReported() throws {
+  @Test func aRowDeletedMeanwhileIsReadToItsEndAndReportedAsDeleted() throws {
     let pattern = PatternSource(length: 500_000, seed: 1)
     try album.added(pattern)
     let reader = try album.source(versioned: true).open(at: 0, Cancellation())
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func whatHappensToOthersDoesNotMatter(_ versioned: Bool) throws {
+  func changesOfOtherRowsDoNotAffectAReader(_ versioned: Bool) throws {
     let pattern = PatternSource(length: 200_000, seed: 1)
     try album.added(PatternSource(length: 100_000)).added(pattern)
     let source = album.source(versioned: versioned, row: 2)
@@ -94,7 +94,9 @@ import Testing
     ("photo", "name", 1, .unsupported), ("photo\"; DROP TABLE photo; --", "data", 1, .notFound),
     ("flat", "data", 1, .unsupported),
   ])
-  func whatIsNoBlobIsNamed(_ table: String, _ column: String, _ row: Int64, _ code: BlobError.Code) throws {
+  func theErrorNamesAColumnOrRowWithoutABLOB(_ table: String, _ column: String, _ row: Int64, _ code: BlobError.Code)
+    throws
+  {
     try album.added(PatternSource(length: 10))
     try album.execute("CREATE TABLE flat(id INTEGER PRIMARY KEY, data BLOB) WITHOUT ROWID")
     try album.execute("INSERT INTO flat VALUES(1, zeroblob(9))")

@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func whatIsCommittedIsThereAfterClosing() throws {
+  @Test func aCommittedRowIsThereAfterClosing() throws {
     try { try open().execute("CREATE TABLE item(id); INSERT INTO item VALUES(5)") }()
     #expect(try open().statement("SELECT id FROM item").first { $0.int(0) } == 5)
   }
@@ -109,7 +109,7 @@ import Testing
     #expect(try count(open()) == 8)
   }
 
-  @Test func whatIsNoDatabaseIsRefusedByName() throws {
+  @Test func aFileThatIsNoDatabaseIsRefusedByName() throws {
     scratch.write(String(repeating: "this is some text, not a journal\n", count: 100))
     let error = #expect(throws: SQLiteError.self) { try openAndRead(scratch.file) }
     #expect(error?.description.contains(scratch.file) == true)
@@ -128,7 +128,7 @@ import Testing
     #expect(error?.message == "Permission denied")
   }
 
-  @Test func whatIsNoDatabaseKeepsItsPermissions() throws {
+  @Test func aFileThatIsNoDatabaseKeepsItsPermissions() throws {
     scratch.write(String(repeating: "holiday ", count: 1000), mode: 0o664)
     #expect(throws: SQLiteError.self) { try Database(.init(scratch.file)) }
     #expect(scratch.mode("db") == 0o664)

@@ -116,7 +116,7 @@ struct BoundStreamsTests {
     #expect(full.input.readOnce(9) == [1] && full.input.readOnce(9) == [])
   }
 
-  @Test func hasBytesIsFalseOnlyAtTheEndWhereNoEventTells() throws {
+  @Test func hasBytesAvailableIsFalseOnlyAtTheEndIfNoEventsAreDelivered() throws {
     let pair = BoundStreams(capacity: 10)
     #expect(!pair.input.hasBytesAvailable && !pair.output.hasSpaceAvailable)
     pair.input.open()

@@ -30,7 +30,7 @@ struct EncryptedPushTests {
     return bytes
   }
 
-  @Test func whatIsPushedIsEncryptedOnTheWayAndCanBeReadBack() throws {
+  @Test func aPushedSourceIsEncryptedAndCanBeDecrypted() throws {
     let source = source(text)
     let version = try #require(try source.info(Cancellation()).validator?.version)
     let reader = try source.open(at: 0, Cancellation())

@@ -15,7 +15,7 @@ struct EventedSourceTests {
   @Test(arguments: SourceFixture.evented, StreamCheck.all)
   func streams(_ fixture: SourceFixture, _ check: StreamCheck) async throws { try await check.run(fixture) }
 
-  @Test func whatIsToldLateTwiceOrAfterCloseDoesNoHarm() throws {
+  @Test func eventsThatComeLateTwiceOrAfterCloseAreIgnored() throws {
     let pass = ScriptedPass(pattern.bytes(count: 100))
     let source = EventedBlobSource { pass }
     pass.tellsTwice = true

@@ -25,7 +25,7 @@ struct StreamSourceTests {
     #expect(offset == pattern.length)
   }
 
-  @Test func errorsSayWhatTheStreamSays() throws {
+  @Test func errorsContainTheErrorOfTheStream() throws {
     let missing = StreamSource(InputStream(fileAtPath: "/nonexistent/file")!)
     let error = read(missing)
     #expect(error?.code == .io && error?.cause != nil && error?.message.contains("byte 0") == true)

@@ -12,7 +12,7 @@ struct URLErrorTests {
   @Test(arguments: [
     URLError.Code.appTransportSecurityRequiresSecureConnection, .userAuthenticationRequired, .badURL, .unsupportedURL,
   ])
-  func whatTheSystemRefusesIsNotRepeated(_ code: URLError.Code) {
+  func aRequestThatTheSystemRefusesIsNotSentAgain(_ code: URLError.Code) {
     #expect(TransportError(URLError(code), "PUT http://nas.example/a").code == .badRequest)
   }
 

@@ -44,7 +44,7 @@ import Testing
     #expect(Digest.hex(checksum.value()) == "a8061dc1305136c6c22b8baf0c0127a9")
   }
 
-  @Test func whatIsReadAgainCountsOnce() throws {
+  @Test func bytesThatAreReadAgainCountOnce() throws {
     let record = Record()
     let source = ChecksummedSource(pattern, from: 0, key: key, record.keep)
     try read(source, 0..<3000)
@@ -64,7 +64,7 @@ import Testing
     #expect(record.value == checksum(pattern.bytes(at: 4000, count: 6000)))
   }
 
-  @Test func whatWouldLeaveAGapIsLeftOut() throws {
+  @Test func aReadBeyondAGapIsNotRecorded() throws {
     let record = Record()
     let source = ChecksummedSource(pattern, from: 0, key: key, record.keep)
     try read(source, 0..<1000)

@@ -166,7 +166,7 @@ struct FileSourceTests {
     #expect(wait(now + 9 * second, now - 1) == 19_999_999)
   }
 
-  @Test func whatIsNoRegularFileIsUnsupported() throws {
+  @Test func aPathThatIsNoRegularFileIsUnsupported() throws {
     let folder = TemporaryFile.folder
     let pipe = folder.appending("pipe")
     try check(pipe.withCString { mkfifo($0, 0o600) } == 0)
@@ -188,7 +188,7 @@ struct FileSourceTests {
     #expect(error?.code == .unsupported)
   }
 
-  @Test func whatIsNotThereIsNotFound() {
+  @Test func aMissingPathIsNotFound() {
     for path in ["/nowhere/at all", "/etc/passwd/x", "/etc/pass\0wd", "/etc/passwd\0", ""] as [BytePath] {
       let error = failure { () throws(BlobError) in try FileSource(path).open(at: 0, Cancellation()) }
       #expect(error?.code == .notFound, "\(path)")

@@ -68,7 +68,7 @@ struct OpenFileSourceTests {
   }
 
   /// Checked in the middle of one reader, between two readers, and at the end of a part.
-  @Test(arguments: Event.all) func whatIsTheSameGoesOnAndNothingElse(_ event: Event) throws {
+  @Test(arguments: Event.all) func aReaderContinuesOnlyIfTheFileIsUnchanged(_ event: Event) throws {
     for isReopened in [false, true] {
       let file = try TemporaryFile(bytes)
       try file.settle()

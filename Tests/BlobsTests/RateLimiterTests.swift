@@ -71,7 +71,7 @@ struct RateLimiterTests {
     #expect(taken <= 210)
   }
 
-  @Test func whatIsNotUsedCostsNothing() throws {
+  @Test func unusedBytesAreReturnedToTheRateLimiter() throws {
     let short = FaultySource(PatternSource(length: 2000), .shortReads(10))
     let start = clock.now
     _ = try ThrottledSource(short, limiter(1000)).readAll()

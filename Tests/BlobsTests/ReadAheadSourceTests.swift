@@ -44,7 +44,7 @@ struct ReadAheadSourceTests {
   }
 
   /// Another wrapper already reads the source ahead.
-  @Test func whatWillBeReadAheadIsNotReadAheadTwice() throws {
+  @Test func aSourceThatReadsAheadIsNotReadAheadAgain() throws {
     var info = pattern.info
     info.readAhead = 100_000
     let slow = CountingSource(ThrottledSource(AskingSource(pattern, info), RateLimiter(bytesPerSecond: 2_000_000)))

@@ -45,7 +45,7 @@ struct ReopeningSourceTests {
     #expect(failure { () throws(BlobError) in try ReopeningSource(faulty).readAll() }?.code == .changed)
   }
 
-  @Test func whatHasNoValidatorIsNotOpenedAgain() throws {
+  @Test func aSourceWithoutValidatorIsNotOpenedAgain() throws {
     let pipe = BlobPipe()
     let faulty = FaultySource(PipeSource(pipe), .invalidate(at: 0, times: 1))
     #expect(failure { () throws(BlobError) in try ReopeningSource(faulty).readAll() }?.code == .invalidated)

@@ -13,7 +13,7 @@ struct SealedSourceTests {
   }
 
   @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 131_072, 3_000_001], [true, false])
-  func whatIsSealedCanBeOpened(_ length: Int64, _ knowsLength: Bool) throws {
+  func aSealedSourceCanBeOpened(_ length: Int64, _ knowsLength: Bool) throws {
     let pattern = PatternSource(length: length, seed: 3, knowsLength: knowsLength)
     let source = try SealedSource(pattern, to: [sealKey.recipient])
     let sealed = try source.readAll(upTo: 50_001)
@@ -29,7 +29,7 @@ struct SealedSourceTests {
 
   /// What arrives in pieces is opened as what is read.
   @Test(arguments: [0, 1, 65_536, 65_537, 200_000], [1, 1000, 65_552, 1 << 20])
-  func whatArrivesInPiecesIsOpened(_ length: Int64, _ piece: Int) throws {
+  func aSealedFileThatArrivesInPiecesCanBeOpened(_ length: Int64, _ piece: Int) throws {
     // One byte at a time is enough for a small file.
     if piece == 1, length > 1 { return }
     let pattern = PatternSource(length: length, seed: 3)
@@ -201,7 +201,7 @@ struct SealedSourceTests {
       "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj more",
       "age1yubikey1qwt50d05nh5vutpdzmlg5wn80xq5negm4uj9ghv0snvdd3yysf5yw3rhl3t",
     ])
-  func whatIsNoPublicKeyIsRefusedAndNotRepeated(_ text: String) throws {
+  func anInvalidPublicKeyIsRefusedAndNotRepeatedInTheError(_ text: String) throws {
     let error = failure { () throws(BlobError) in try SealRecipient(text) }
     #expect(error?.code == .unsupported)
     #expect(error?.message.contains("GFPYYSJ") == false)

@@ -22,7 +22,7 @@ struct SourceResolverTests {
     "", "file", "file:", "file:x", "file://host/x", "file:////x", "file:///%4", "file:///%zz", "file:///a%00b",
     "sqlite:x?y", "https://example.org/", "/films/a.mov",
   ])
-  func whatNamesNoSourceIsRefused(url: String) {
+  func aURLOfNoKnownSourceIsRefused(url: String) {
     #expect(failure { () throws(BlobError) in try SourceResolver.files.source(for: url) }?.code == .unsupported)
   }
 

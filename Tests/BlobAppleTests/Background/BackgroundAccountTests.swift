@@ -30,7 +30,7 @@ import Testing
     try await eventually { third.uploader.uploads.isEmpty && server.has("film.mov", self.source) }
   }
 
-  @Test func whatOneHasUploadedDoesNotCountForAnother() async throws {
+  @Test func aFileUploadedByOneAccountIsUploadedAgainForAnother() async throws {
     let server = try ServedFolder()
     let anna = try Phone.of("anna", server)
     for account in ["anna", "bob", nil] as [String?] {

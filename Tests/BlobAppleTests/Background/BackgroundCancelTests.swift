@@ -95,7 +95,7 @@ import Testing
 
   /// A server that gets two versions at the same time may store the old one last. So may one that gets two sources for one place.
   @Test(arguments: BackgroundProtocol.allCases, ["the same", "another"] as [BytePath])
-  func whatIsAddedNextIsSentAfterTheEndOfACancelledRequest(
+  func anUploadAddedAgainStartsAfterTheCancelledRequestHasEnded(
     _ uploadProtocol: BackgroundProtocol, _ identity: BytePath
   ) async throws {
     let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol, spoolBytes: 400_000) {

@@ -49,7 +49,7 @@ import Testing
     #expect(try await next.uploader.failures().isEmpty)
   }
 
-  @Test func aSourceThatCannotBeOpenedIsSaid() async throws {
+  @Test func theErrorOfASourceThatCannotBeOpenedIsThrown() async throws {
     let server = try ServedFolder()
     let phone = try Phone.of("anna", server, Daemon(fault: { _, _ in .answers(422) }))
     let app = try await phone.launch()

@@ -71,7 +71,9 @@ import Testing
     try await eventually { (0..<8).allSatisfy { server.has(BytePath("\($0).mov"), self.source) } }
   }
 
-  @Test(arguments: BackgroundProtocol.allCases) func aFinalRefusalIsTold(_ uploadProtocol: BackgroundProtocol)
+  @Test(arguments: BackgroundProtocol.allCases) func aFinalRefusalIsReportedWithItsStatus(
+    _ uploadProtocol: BackgroundProtocol
+  )
     async throws
   {
     let (end, isStored, _) = try await upload(uploadProtocol, .answers(422))

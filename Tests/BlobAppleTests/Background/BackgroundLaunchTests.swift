@@ -75,7 +75,7 @@ import Testing
     #expect(phone.names.isEmpty)
   }
 
-  @Test func aSourceThatHasDisappearedIsTold() async throws {
+  @Test func anUploadWhoseSourceHasDisappearedFails() async throws {
     let server = try ServedFolder()
     let phone = try await phoneWithPiece(server)
     let gone = FileSource("/nonexistent/film.mov")
@@ -193,7 +193,7 @@ import Testing
     #expect(server.has("film.mov", source))
   }
 
-  @Test func whatCannotWorkIsRefusedAtOnce() async throws {
+  @Test func unsupportedSettingsAreRefusedAtOnce() async throws {
     let server = try ServedFolder()
     #expect(throws: UploadError.self) {
       try Phone(server.endpoint, PlainPut()).settings.adapt(

@@ -89,7 +89,7 @@ import Testing
     #expect(turn.number == 8)
   }
 
-  @Test func whatIsBentOrBeyondIsRefused() {
+  @Test func aSkewedEditOrACropBeyondThePictureIsRefused() {
     var bent = PhotoEdit.Transform()
     bent.b = 0.5
     let beyond = PhotoEdit.Rectangle(x: 600, y: 0, width: 100, height: 50)

@@ -65,7 +65,7 @@ import Testing
     #expect(try source.info(Cancellation()).validator != renamed)
   }
 
-  @Test(arguments: ["original", "sidecar"]) func whatChangesMeanwhileIsNotMixed(_ which: String) throws {
+  @Test(arguments: ["original", "sidecar"]) func aRenditionFailsIfItsFilesChangeWhileItIsRead(_ which: String) throws {
     let photo = try Photograph()
     let source = try photo.rendition(Self.cut)
     let reader = try BlobSlice(source).open(Cancellation())
@@ -83,7 +83,7 @@ import Testing
     ("kill -SEGV $$", "signal 11"), ("echo half; kill -ABRT $$", "signal 6"), ("exit 7", "status 7"),
     ("echo half; echo 'it is broken' >&2; exit 1", "it is broken"),
   ])
-  func whatEndsTheHelperFailsOnePicture(_ script: String, _ words: String) throws {
+  func anAbortedHelperFailsOnePicture(_ script: String, _ words: String) throws {
     let photo = try Photograph()
     let error = #expect(throws: BlobError.self) {
       try photo.rendition(Self.cut, by: try photo.program(script)).bytes()

@@ -57,7 +57,7 @@ import Testing
     ("CropAngle", "1,5"), ("CropAngle", "5deg"), ("CropAngle", "abc"), ("CropAngle", "nan"), ("CropAngle", "0x10"),
     ("CropAngle", "1e400"), ("CropAngle", "0.0.1"), ("HasCrop", "yes"), ("HasCrop", "2"), ("AlreadyApplied", "maybe"),
   ])
-  func whatCannotBeReadIsRefused(_ name: String, _ value: String) throws {
+  func anInvalidSidecarValueIsRefusedByName(_ name: String, _ value: String) throws {
     let others = Self.crop.split(separator: " ").filter { !$0.hasPrefix("crs:\(name)=") }.joined(separator: " ")
     let reason = try #require(refusal(read(Self.packet("\(others) crs:\(name)=\"\(value)\""))))
     #expect(reason.contains("crs:\(name)"), "\(reason)")
@@ -106,7 +106,7 @@ import Testing
     #expect(read(Self.packet(Self.crop, none)) == .edit(Self.cropped))
   }
 
-  @Test func whatIsInThePixelsAlreadyIsNoEdit() {
+  @Test func aSidecarWithoutPendingChangesIsNoEdit() {
     #expect(read(Self.packet(#"crs:AlreadyApplied="True" crs:Exposure2012="+1" "# + Self.crop)) == .nothing)
     #expect(read(Self.packet(#"xmp:Rating="5""#)) == .nothing)
     #expect(read(Self.packet(Self.crop.replacing("\"True\"", with: "\"False\""))) == .nothing)
