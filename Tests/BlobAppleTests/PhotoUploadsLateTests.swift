@@ -128,7 +128,7 @@ struct PhotoUploadsLateTests {
     }
   }
 
-  @Test func resourcesOfOneKindAndNameAreToldApart() async throws {
+  @Test func resourcesOfTheSameKindAndNameAreDistinguished() async throws {
     let (system, journal) = (FakePhotoSystem(), try await Journal(at: scratch.path.appending("journal")))
     let unknown = AssetResource(kind: nil, filename: "data.bin")
     let resources = [unknown, AssetResource(kind: .photo, filename: "IMG_0001.HEIC"), unknown, unknown].numbered()

@@ -62,7 +62,7 @@ import Testing
     #expect(peer.seen.received.count == 2)
   }
 
-  @Test func whoIsToldHowManyExpectsNothing() async throws {
+  @Test func aTransportWithAFixedNumberConnectsOnlyForRequests() async throws {
     let peer = ScriptedPeer(Self.fiveTimes)
     let transport = SocketTransport(.init(connections: 4, adapts: false))
     transport.expect(bodiesAt: peer.url(), atMost: 64)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func whoLetsGoOfTheTransportEndsThem() async throws {
+  @Test func releasingTheTransportEndsEarlyConnections() async throws {
     let (listener, port) = Loopback.listen(backlog: 0)
     // Fills the backlog; the next connection gets no response.
     let filler = Loopback.connect(port: port)!

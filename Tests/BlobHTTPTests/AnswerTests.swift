@@ -90,7 +90,7 @@ import Testing
     #expect(error.code == .longResponse)
   }
 
-  @Test func whoTakesTheContentMayEndIt() async {
+  @Test func theReceiverOfTheContentMayEndTheExchange() async {
     let peer = ScriptedPeer([.readRequest, answer("200 OK", String(repeating: "x", count: 100_000)), .hold])
     let error = await failure { () async throws(TransportError) in
       try await transport.send(

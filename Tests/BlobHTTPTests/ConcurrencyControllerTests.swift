@@ -59,7 +59,7 @@ import Testing
 
   /// Simulates a policer, or windows that are too small for the round trip.
   @Test(arguments: seeds)
-  func whereConnectionsAreSlowThereAreMany(_ seed: UInt64) {
+  func slowConnectionsRaiseTheConcurrency(_ seed: UInt64) {
     let some = SimulatedLink(rate: 200 * Self.mbit, rateOfOne: 20 * Self.mbit, roundTrip: 0.05)
     let (share, _) = steady(some, 200, Self.large, seed)
     #expect(share >= 0.97, "seed \(seed): \(share)")
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func itStartsWithinAFewHundredthsOfASecond() {
+  @Test func theConcurrencyRisesWithinAFewHundredthsOfASecond() {
     let far = SimulatedLink(rate: 200 * Self.mbit, roundTrip: 0.1)
     let run = far.run(ConcurrencyController(most: 64), for: 1, seed: 1) { _ in Self.small }
     #expect(run.widths(0.05, 0.06) == 64...64)

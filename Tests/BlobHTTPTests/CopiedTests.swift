@@ -55,7 +55,7 @@ import Testing
   }
 
   #if os(Linux)
-    @Test func whoAsksForItIsReadByAnotherThread() async throws {
+    @Test func aSourceThatAsksForReadAheadIsReadByAnotherThread() async throws {
       for (isAhead, size, threads) in [(true, size, 1), (false, size, 0), (true, 1 << 20, 0)] {
         let peer = ScriptedPeer([.readRequest, answer()])
         let others = Tally()

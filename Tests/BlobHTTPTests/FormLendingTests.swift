@@ -41,7 +41,7 @@ import Testing
       try await transport.send(form.request(to: peer.url()), body: BlobSlice(form), on)
     }
 
-    @Test func itArrivesWholeAndHardlyAnyOfTheFileIsRead() async throws {
+    @Test func aFormIsSentWholeByReadingLittleOfItsFile() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer()])
       let (sent, read) = (Tally(), Tally())
@@ -57,7 +57,7 @@ import Testing
       #expect(peer.heads.contains("\r\nContent-Length: \(length)\r\n"))
     }
 
-    @Test func ofTwoFilesTheLongerIsLent() async throws {
+    @Test func theLongerOfTwoFilesIsSentBySendfile() async throws {
       let (long, short) = (try TemporaryFile(pattern), PatternSource(length: 100_000, seed: 13))
       let peer = ScriptedPeer([.readRequest, answer()])
       let read = Tally()

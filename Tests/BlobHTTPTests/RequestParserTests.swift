@@ -77,7 +77,7 @@ struct RequestParserTests {
     ("\(chunked)0\r\n\n", [chunkedHead, "400"]),
   ]
 
-  @Test(arguments: rows) func itIsReadTheSameHoweverItIsCut(_ text: String, _ wanted: [String]) {
+  @Test(arguments: rows) func aRequestIsParsedTheSameHoweverItIsCut(_ text: String, _ wanted: [String]) {
     let bytes = Array(text.utf8)
     #expect(read([bytes[...]]) == wanted, "\(text.debugDescription)")
     for place in 1..<bytes.count {

@@ -48,7 +48,7 @@ import Testing
     #expect(RequestSecrets(values: ["tokens\u{1F600}x"]).isOne(in: #"tokens\ud83d\ude00x"#.utf8))
   }
 
-  @Test func whereSecretsStand() {
+  @Test func secretsAreFoundInEveryEncoding() {
     let login = "Basic \(Base64.encode(Array("joe:pass/word+1".utf8)))"
     let words = RequestSecrets(["Authorization": login], query: "sig=ab%2Fcd%3D12&t=1")
     for text in ["pass%2fword%2b1", #"pass\/word 1"#, "ab/cd=12", "ab%2fcd%3d12", String(login.dropFirst(6))] {

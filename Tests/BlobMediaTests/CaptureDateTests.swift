@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(arguments: ["0000:00:00 00:00:00", "    :  :     :  :  ", "2024:13:01 00:00:00", "2024:01:01 25:00:00", "now"])
-  func aClockThatWasNeverSetTellsNothing(_ text: String) {
+  func aDateOfAnUnsetClockIsNoCaptureDate(_ text: String) {
     #expect(
       date(tiff(little: true, nil, original: text + String(repeating: " ", count: max(0, 19 - text.count)))) == nil)
     #expect(CaptureDate(exif: Array(text.utf8)) == nil)
@@ -100,13 +100,13 @@ import Testing
     return head + meta(place) + box("mdat", data)
   }
 
-  @Test func phonesTellItToo() {
+  @Test func theCaptureDateIsReadFromHEIC() {
     let block = tiff(little: false, "2025:06:07 08:09:10", original: "2024:01:02 03:04:05")
     #expect(date(heic(block)) == CaptureDate(2024, 1, 2, 3, 4, 5))
   }
 
   /// A film's header may be at its end.
-  @Test(arguments: [0, 1]) func filmsTellIt(_ version: Int) {
+  @Test(arguments: [0, 1]) func theCaptureDateIsReadFromFilms(_ version: Int) {
     let seconds = 1_704_164_645
     let times = big(seconds + 2_082_844_800, version == 1 ? 8 : 4)
     let head = box(

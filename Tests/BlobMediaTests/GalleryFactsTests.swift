@@ -55,7 +55,7 @@ import Testing
     #expect(told("a.cr2.xmp", in: names) == ["kind": "sidecar", "sidecar-of": "a.CR2"])
   }
 
-  @Test func theDateIsToldAsTheCameraHadIt() {
+  @Test func theCaptureDateIsWrittenAsTheCameraHadIt() {
     var facts = GalleryFacts(kind: .photo)
     facts.captured = CaptureDate(2019, 5, 6, 7, 8, 9)
     #expect(facts.metadata == ["kind": "photo", "captured": "2019-05-06T07:08:09"])

@@ -86,7 +86,7 @@ import Testing
       ("IMG_0001.HEIC", ["IMG_0001.MOV"]), ("IMG_0003.JPG", ["IMG_0003.CR2"]), ("IMG_0003.CR2", ["IMG_0003.JPG"]),
       ("IMG_0004.MOV", []), ("notes.txt", []),
     ] as [(BytePath, [BytePath])])
-  func whereALeaderHasNoDateItsCompanionsAreAsked(_ leader: BytePath, _ others: [BytePath]) {
+  func theDateOfAPhotoMayComeFromItsCompanions(_ leader: BytePath, _ others: [BytePath]) {
     let names: Set<BytePath> = [
       "IMG_0001.HEIC", "IMG_0001.MOV", "IMG_0001.AAE", "IMG_0003.CR2", "IMG_0003.JPG", "IMG_0004.MOV", "notes.txt",
     ]

@@ -9,7 +9,7 @@ import Testing
 
   private func date(_ bytes: [UInt8]) -> CaptureDate? { CaptureDate.read(from: DataSource(bytes)) }
 
-  @Test(arguments: PictureBytes.all.map(\.name)) func everyFormatTellsWhenItWasTaken(_ name: String) throws {
+  @Test(arguments: PictureBytes.all.map(\.name)) func theCaptureDateIsReadFromEveryFormat(_ name: String) throws {
     let picture = try #require(PictureBytes.all.first { $0.name == name })
     #expect(date(picture.bytes) == Self.taken)
   }
@@ -24,10 +24,10 @@ import Testing
     #expect(date(PictureBytes.cr3(withExif: false)) == CaptureDate(secondsSince1970: 1_000_000_000))
   }
 
-  @Test func aPNGOfManyPiecesTellsItBehindThem() { #expect(date(PictureBytes.png(parts: 700)) == Self.taken) }
+  @Test func theCaptureDateIsReadBehindManyPiecesOfAPNG() { #expect(date(PictureBytes.png(parts: 700)) == Self.taken) }
 
   @Test(arguments: ["Tue Jon  2 03:04:05 2024", "2024/13/01 00:00:00", "now", "", "Tue Jan 2 2024 3"])
-  func aFilmWhoseDateIsNoneTellsNothing(_ text: String) { #expect(date(PictureBytes.avi(text)) == nil) }
+  func anInvalidDateOfAFilmIsNoCaptureDate(_ text: String) { #expect(date(PictureBytes.avi(text)) == nil) }
 
   @Test func aFilmOfTheAfternoonMayCountToTwelve() {
     #expect(date(PictureBytes.avi("2001/ 1/27  1:42PM\0")) == CaptureDate(2001, 1, 27, 13, 42))

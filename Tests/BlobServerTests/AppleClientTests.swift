@@ -15,7 +15,7 @@ struct AppleClientTests {
     (3, "1000"), (5, "1000"), (6, "max-size=1000, expires=86400"), (8, "max-size=1000, max-age=86400"),
     (nil, "max-size=1000, max-age=86400"),
   ])
-  func optionsTellTheLimitAsTheVersionHasIt(version: Int?, limit: String) throws {
+  func optionsHasTheLimitInTheFormOfTheVersion(version: Int?, limit: String) throws {
     let server = try TestServer { $0.maxSize = 1000 }
     for path in ["/", "/upload", "/2026/IMG_0001.HEIC"] {
       let answer = try server.ask("OPTIONS", path, interop(version))
@@ -26,7 +26,7 @@ struct AppleClientTests {
   }
 
   /// The field is never missing, since it is what the client asks for.
-  @Test func optionsOfAServerWithoutALimitTellTheLargestNumber() throws {
+  @Test func optionsOfAServerWithoutALimitHasTheLargestNumber() throws {
     let server = try TestServer()
     #expect(try server.ask("OPTIONS", "/upload", interop(3))["Upload-Limit"] == "999999999999999")
   }
@@ -44,8 +44,9 @@ struct AppleClientTests {
   // MARK: Uploads
 
   /// A task over a file sends the whole body, and learns the upload's URL before its second half has left.
-  @Test(arguments: [3, 5, 6, 8], ["PUT", "POST"]) func anUploadIsToldItsURLOnTheWay(version: Int, method: String) throws
-  {
+  @Test(arguments: [3, 5, 6, 8], ["PUT", "POST"]) func aClientGetsTheUploadURLWhileItSendsTheBody(
+    version: Int, method: String
+  ) throws {
     let server = try TestServer()
     let client = try server.client()
     try client.head(method, "/2026/IMG_0001.HEIC", creation(version))

@@ -164,7 +164,7 @@ struct ArchiveTests {
     #expect(lines.withLock { $0.first?.contains("/s/z") } == true, "\(lines.withLock { $0 })")
   }
 
-  @Test func whoMayNotReadFilesGetsNoArchive() throws {
+  @Test func aClientThatMayNotReadFilesGetsNoArchive() throws {
     for reading in [ServerOptions.Reading.nothing, .names] {
       let server = try TestServer { $0.reading = reading }
       server.folder.write("a", [1])

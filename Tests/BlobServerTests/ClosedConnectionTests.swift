@@ -40,7 +40,7 @@ struct ClosedConnectionTests {
   }
 
   /// A client that has only shut down its sending side still gets its responses.
-  @Test func whoStopsSendingIsAnswered() throws {
+  @Test func aClientThatShutsDownSendingStillGetsResponses() throws {
     let server = try TestServer()
     let bytes = pattern(5 << 20)
     server.folder.write("x", bytes)

@@ -11,7 +11,7 @@ struct CrossOriginTests {
     return wanted.allSatisfy { listed.contains($0.lowercased()) }
   }
 
-  @Test func preflightsTellWhatMayBeSent() throws {
+  @Test func aPreflightListsTheAllowedMethodsAndFields() throws {
     let server = try TestServer {
       $0.allowedOrigins = [Self.app]
       $0.token = "secret"

@@ -75,7 +75,7 @@ struct DigestFieldTests {
     }
   }
 
-  @Test func aDigestIsToldToWhoWantsIt() throws {
+  @Test func aDigestIsReturnedIfTheClientWantsIt() throws {
     let server = try TestServer()
     let bytes = pattern(1000)
     let want = ("Want-Repr-Digest", "md5=10, sha-512=3, sha-256=7, sha=0")

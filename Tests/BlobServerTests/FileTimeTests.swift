@@ -52,7 +52,7 @@ struct FileTimeTests {
     "99999999999999999999", "9223372036854775807", "-9223372036854775808", "٣", "1\u{301}",
   ]
 
-  @Test func aPUTTellsIt() throws {
+  @Test func aPUTSetsTheModificationTime() throws {
     let server = try TestServer()
     for (number, told) in Self.told.enumerated() {
       let answer = try server.ask("PUT", "/\(number)", [("X-OC-MTime", told.text)], body: [1])
@@ -86,7 +86,7 @@ struct FileTimeTests {
     #expect(try server.ask("HEAD", "/x")["ETag"] == answer["ETag"])
   }
 
-  @Test func aTimeThatIsToldTwiceIsIgnored() throws {
+  @Test func aModificationTimeGivenTwiceIsIgnored() throws {
     let server = try TestServer()
     let answer = try server.ask("PUT", "/x", [("X-OC-MTime", "1"), ("X-OC-MTime", "2")], body: [1])
     #expect(answer["X-OC-MTime"] == nil)
@@ -105,7 +105,7 @@ struct FileTimeTests {
     #expect(server.folder.modified("x") == (2000, 0))
   }
 
-  @Test func tusTellsItOverARestart() throws {
+  @Test func aTusUploadKeepsItsModificationTimeOverARestart() throws {
     let folder = try TestFolder()
     var upload = ""
     do {
@@ -119,7 +119,7 @@ struct FileTimeTests {
     #expect(try server.ask("GET", "/x")["Last-Modified"] == "Thu, 15 Jan 1970 06:56:07 GMT")
   }
 
-  @Test func aTusUploadInPartsTellsIt() throws {
+  @Test func aTusUploadInPartsSetsTheModificationTime() throws {
     let server = try TestServer()
     let parts = try ["1", "2"].map { _ in
       let answer = try server.ask("POST", "/", [tus, ("Upload-Length", "1"), ("Upload-Concat", "partial")], body: [])
@@ -132,7 +132,7 @@ struct FileTimeTests {
     #expect(server.folder.modified("x") == (77, 0))
   }
 
-  @Test func anIETFUploadTellsItOverARestart() throws {
+  @Test func anIETFUploadKeepsItsModificationTimeOverARestart() throws {
     let folder = try TestFolder()
     var upload = ""
     do {
@@ -152,7 +152,7 @@ struct FileTimeTests {
   }
 
   /// A field `mtime` applies only to the next file.
-  @Test func aFormTellsItOfItsFiles() throws {
+  @Test func aFormSetsTheModificationTimesOfItsFiles() throws {
     let server = try TestServer()
     func field(_ name: String, _ value: String) -> String {
       "--B\r\nContent-Disposition: form-data; name=\"\(name)\"\r\n\r\n\(value)\r\n"
@@ -174,7 +174,7 @@ struct FileTimeTests {
   }
 
   /// A file with the same length and time replaces another, perhaps with the same inode.
-  @Test func theETagTellsFilesOfOneTimeApart() throws {
+  @Test func filesOfTheSameTimeHaveDifferentETags() throws {
     let server = try TestServer()
     var seen: Set<String> = []
     for number in 0..<20 {

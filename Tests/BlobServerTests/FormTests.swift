@@ -94,7 +94,7 @@ struct FormTests {
   }
 
   /// A problem with one file does not affect the others.
-  @Test func everyFileIsToldByItself() throws {
+  @Test func aFormIsAnsweredWithTheResultOfEachFile() throws {
     let server = try TestServer { $0.maxSize = 1000 }
     server.folder.write("same", [1])
     server.folder.write("other", [2])
@@ -113,7 +113,7 @@ struct FormTests {
   }
 
   /// The files up to the limit are stored. The response comes after the whole form and says what was left out.
-  @Test func aFormWithTooManyFilesIsToldWhichWereTaken() throws {
+  @Test func theResponseToAFormWithTooManyFilesNamesTheStoredOnes() throws {
     let server = try TestServer()
     let body = Array((0..<1003).map { part("f", [1], file: $0 == 1001 ? "late" : "x") }.joined()) + close
     let client = try server.client()

@@ -91,7 +91,7 @@ struct FramingTests {
   }
 
   /// A head may arrive in pieces over a slow link, and the next head directly after a body.
-  @Test func whereTheHeadIsCutDoesNotMatter() throws {
+  @Test func aHeadMayArriveInPieces() throws {
     let server = try TestServer()
     let client = try server.client()
     for byte in Array("PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc".utf8) {

@@ -51,7 +51,7 @@ struct GetTests {
     }
   #endif
 
-  @Test func headTellsTheSameWithoutABody() throws {
+  @Test func headHasTheFieldsOfGetWithoutABody() throws {
     let server = try TestServer()
     server.folder.write("a.mov", pattern(1000))
     let client = try server.client()

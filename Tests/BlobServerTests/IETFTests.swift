@@ -169,7 +169,7 @@ struct IETFTests {
     #expect(server.folder.read("x") == Array(bytes[..<1000]))
   }
 
-  @Test func whoCannotComeBackLeavesNothing() throws {
+  @Test func anInterruptedUploadThatCannotBeResumedIsDeleted() throws {
     let server = try TestServer()
     do {
       let client = try server.client()
@@ -217,7 +217,7 @@ struct IETFTests {
     #expect(server.folder.read("x") == [1, 2, 3])
   }
 
-  @Test func optionsTellTheLimits() throws {
+  @Test func optionsHasTheUploadLimits() throws {
     let server = try TestServer { $0.maxSize = 1000 }
     #expect(try server.ask("OPTIONS", "/")["Upload-Limit"] == "max-size=1000, max-age=86400")
   }

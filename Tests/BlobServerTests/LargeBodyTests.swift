@@ -22,7 +22,7 @@ struct LargeBodyTests {
   }
 
   /// However the bytes are split, no byte of the next request may be stored as part of the body.
-  @Test(arguments: [1, 7, 100, 65_536]) func requestsInARowAreToldApart(extra: Int) throws {
+  @Test(arguments: [1, 7, 100, 65_536]) func pipelinedRequestsAreSeparated(extra: Int) throws {
     let server = try TestServer()
     let client = try server.client()
     let next = Array("GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".utf8)
@@ -65,7 +65,7 @@ struct LargeBodyTests {
     #expect(server.folder.read("x") == bytes)
   }
 
-  @Test func whoAsksForItIsClosed() throws {
+  @Test func aConnectionIsClosedIfTheClientAsksForIt() throws {
     let server = try TestServer()
     let client = try server.client()
     let answer = try client.ask("PUT", "/x", [("Connection", "close")], body: bytes)

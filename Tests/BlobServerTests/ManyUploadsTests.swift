@@ -22,7 +22,7 @@ struct ManyUploadsTests {
     }
   }
 
-  @Test func theyAreFoundResumedAndExpired() throws {
+  @Test func manyUnfinishedUploadsAreFoundResumedAndExpired() throws {
     let folder = try TestFolder()
     let uploads = try begin(over: folder)
     let clock = ContinuousClock()
@@ -56,7 +56,7 @@ struct ManyUploadsTests {
 
   /// Compares CPU time of the process, in alternating rounds. Other load only adds to a round, so the minimum of each
   /// kind is compared, and a busy machine gets more rounds; a real extra cost per file would appear in all of them.
-  @Test func theyDoNotSlowAPush() throws {
+  @Test func manyUnfinishedUploadsDoNotSlowAPush() throws {
     let crowded = try TestFolder()
     _ = try begin(over: crowded)
     let servers = try [TestServer(), TestServer(over: crowded) { $0.maxUnfinished = nil }]

@@ -76,7 +76,7 @@ struct MonitoringTests {
   }
 
   /// A file that is too large for the room is refused, and others fill it up.
-  @Test func theEndOfTheRoomIsToldAgainOnceMuchLessIsLeft() {
+  @Test func aRefusalForLackOfRoomIsReportedAgainOnceMuchLessIsLeft() {
     let health = FolderHealth()
     func line(_ free: Int64) -> String? { health.note(FolderHealth.Finding(free: free, refusingLimit: 100 << 20)) }
     #expect(line(60 << 20) != nil)

@@ -109,7 +109,7 @@ struct QueryTests {
     #expect(try server.ask("OPTIONS", "/")["Allow"]?.contains("QUERY") == true)
   }
 
-  @Test func itNeedsTheRightToRead() throws {
+  @Test func aQueryNeedsTheRightToRead() throws {
     let secret = try TestServer { $0.token = "secret" }
     #expect(try ask(secret, "a\n").status == 401)
     #expect(try ask(secret, "a\n", [("Authorization", "Bearer secret")]).status == 200)

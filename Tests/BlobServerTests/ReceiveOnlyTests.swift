@@ -43,7 +43,7 @@ struct ReceiveOnlyTests {
     }
   }
 
-  @Test(arguments: ways) func aTakenNameTellsNeitherSizeNorKind(_ way: String) throws {
+  @Test(arguments: ways) func theRefusalOfATakenNameShowsNeitherSizeNorKind(_ way: String) throws {
     let taken = try offer(way, "/k.txt")
     #expect(taken.status == 409 && !taken.text.contains("13"), "\(taken.text)")
     let sameLength = try offer(way, "/k.txt", Array("other content".utf8))
@@ -83,7 +83,7 @@ struct ReceiveOnlyTests {
 
   /// Of a file that may not be read, no client has a date to compare, so the condition is ignored for a request that
   /// replaces nothing, and refused for one that deletes. RFC 9110 §13.1.4.
-  @Test func aConditionOnTheTimeTellsNothing() throws {
+  @Test func aConditionOnTheTimeShowsNothingOfAFile() throws {
     let answers = try ["Tue, 15 Nov 1994 12:45:26 GMT", "Fri, 15 Nov 2999 12:45:26 GMT"].map {
       try server.ask("PUT", "/k.txt", [("If-Unmodified-Since", $0)], body: [1])
     }
@@ -102,7 +102,7 @@ struct ReceiveOnlyTests {
     #expect(try deleting.ask("DELETE", "/k").status == 204)
   }
 
-  @Test func anUploadOfAnUnknownLengthIsToldNoSize() throws {
+  @Test func theRefusalOfAnUploadOfUnknownLengthShowsNoSize() throws {
     let upload = try server.create("k.txt", length: nil)
     let answer = try server.ask(
       "PATCH", upload,

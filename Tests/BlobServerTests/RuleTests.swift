@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 struct RuleTests {
-  @Test func optionsTellWhatIsSpoken() throws {
+  @Test func optionsListsTheSupportedProtocols() throws {
     let server = try TestServer { $0.maxSize = 1000 }
     for path in ["/", "/any/where", "*"] {
       let answer = try server.ask("OPTIONS", path)

@@ -8,7 +8,7 @@ import Testing
 /// `maxTotal` in comparison with the bytes on disk.
 struct SpaceLimitTests {
   /// tus permits an upload to declare its length later; the space for it must exist then.
-  @Test func aLengthThatIsToldLateTakesRoom() throws {
+  @Test func aDeferredLengthTakesRoomOnceItIsGiven() throws {
     let server = try TestServer { $0.maxTotal = 1000 }
     let late = try server.create("a", length: nil)
     #expect(try server.patch(late, at: 0, [1], [("Upload-Length", "1001")]).status == 413)
@@ -51,7 +51,7 @@ struct SpaceLimitTests {
   }
 
   /// The measurement does not run until the test calls it, as if the tree took long to read.
-  @Test func uploadsAreToldToComeAgainWhileTheFolderIsMeasured() throws {
+  @Test func uploadsGetRetryAfterWhileTheFolderIsMeasured() throws {
     let folder = try TestFolder()
     folder.write("a", pattern(900))
     let store = try FileStore(folder.path, expire: .seconds(3600), maxTotal: 1000)

@@ -78,7 +78,7 @@ struct StopTests {
     }
   }
 
-  @Test func itMayBeStoppedAgainAndFromAnywhere() throws {
+  @Test func aServerMayBeStoppedTwiceAndFromAnyThread() throws {
     let server = try TestServer()
     let stops = (0..<4).map { _ in Stop(server.server, grace: .zero) }
     #expect(try eventually { stops.allSatisfy(\.hasReturned) })

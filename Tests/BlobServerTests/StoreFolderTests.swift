@@ -6,7 +6,7 @@ import Testing
 
 /// The server's own folder, `.fullbore`, after another program has changed it.
 struct StoreFolderTests {
-  @Test func itIsMadeAnewWhereItWasRemoved() throws {
+  @Test func aRemovedStoreFolderIsCreatedAgain() throws {
     let server = try TestServer {
       $0.maxTotal = 1000
       $0.maxUnfinished = 1
@@ -23,7 +23,7 @@ struct StoreFolderTests {
     #expect(throws: ServerError.self, "the new folder is locked too") { try TestServer(over: server.folder) }
   }
 
-  @Test func whoeverSendsMeanwhileIsToldToSendAgain() throws {
+  @Test func uploadsDuringTheLossOfTheStoreFolderMustBeSentAgain() throws {
     let server = try TestServer()
     let put = try server.client()
     try put.head("PUT", "/a", [("Content-Length", "10")])

@@ -130,7 +130,7 @@ struct TLSTests {
     }
   }
 
-  @Test func whoSpeaksNoTLSIsClosed() throws {
+  @Test func aConnectionWithoutTLSIsClosed() throws {
     let plain = try server.client()
     try plain.head("GET", "/")
     #expect(throws: (any Error).self) { try plain.answer() }

@@ -98,7 +98,7 @@ struct TakeoverTests {
     #expect(server.folder.read("x") == nil)
   }
 
-  @Test func anAppendByTusTellsWhoTookOver() throws {
+  @Test func aTusAppendIsAnswered409AfterATakeover() throws {
     let server = try TestServer()
     let upload = try server.create("x", length: 5000)
     let older = try server.client()

@@ -24,7 +24,7 @@ struct TusConcatenationTests {
     #expect(server.folder.kept.allSatisfy { $0.hasSuffix(".done") || $0.hasSuffix(".join") }, "\(server.folder.kept)")
   }
 
-  @Test func itIsOffered() throws {
+  @Test func concatenationIsOffered() throws {
     let offered = try TestServer().ask("OPTIONS", "/").headers.list("Tus-Extension")
     #expect(Set(offered).isSuperset(of: ["concatenation", "concatenation-unfinished"]))
   }

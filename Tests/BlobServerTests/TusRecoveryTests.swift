@@ -151,7 +151,7 @@ struct TusRecoveryTests {
 
   // MARK: One writer at a time
 
-  @Test func whoeverAsksEndsTheOlderWriter() throws {
+  @Test func askingForTheOffsetEndsTheOlderWriter() throws {
     let server = try TestServer()
     let bytes = pattern(1000)
     let upload = try server.create("x", length: 1000)

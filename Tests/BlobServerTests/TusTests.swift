@@ -39,7 +39,7 @@ struct TusTests {
     }
   }
 
-  @Test func headTellsAllThatIsKnown() throws {
+  @Test func headReturnsLengthAndMetadata() throws {
     let server = try TestServer()
     let upload = try server.create("x", length: 5, metadata: ",filetype \(base64("a/b")),flag")
     let answer = try server.ask("HEAD", upload, [tus])

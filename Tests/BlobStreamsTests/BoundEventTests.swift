@@ -6,7 +6,7 @@ import Testing
 
 /// The events of both ends of a pair on run loops.
 struct BoundEventTests {
-  @Test func eachEndTellsWhatItCanDo() throws {
+  @Test func eachEndOfAPairReportsWhatItCanDo() throws {
     let thread = LoopThread()
     defer { thread.stop() }
     let pair = BoundStreams(capacity: 2)
@@ -72,7 +72,7 @@ struct BoundEventTests {
     #expect(writing.entries.allSatisfy { $0.thread === second.thread })
   }
 
-  @Test func idleWriterHearsThatItsReaderIsGone() throws {
+  @Test func anIdleWriterIsInformedThatItsReaderIsGone() throws {
     let thread = LoopThread()
     defer { thread.stop() }
     let pair = open(capacity: 10)
@@ -85,7 +85,7 @@ struct BoundEventTests {
     #expect(BlobError(underlying: pair.output.streamError)?.message == "given up")
   }
 
-  @Test func idleReaderHearsTheError() throws {
+  @Test func anIdleReaderIsInformedOfTheError() throws {
     let thread = LoopThread()
     defer { thread.stop() }
     let pair = open(capacity: 10)

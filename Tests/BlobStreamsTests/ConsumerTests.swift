@@ -32,7 +32,7 @@ struct ConsumerTests {
     #expect(counter.photos == 50_000)
   }
 
-  @Test func xmlParserHearsTheSourcesError() {
+  @Test func xmlParserReceivesTheErrorOfTheSource() {
     let source = FaultySource(DataSource(document), .fail(at: 200_000, fault))
     let parser = XMLParser(stream: BlobInputStream(source))
     #expect(!parser.parse())
@@ -46,7 +46,7 @@ struct ConsumerTests {
     #expect(numbers == Array(0..<3000))
   }
 
-  @Test(arguments: [true, false]) func jsonSerializationHearsTheSourcesError(reports: Bool) {
+  @Test(arguments: [true, false]) func jsonSerializationReceivesTheErrorOfTheSource(reports: Bool) {
     let text = "[" + (0..<3000).map(String.init).joined(separator: ",") + "]"
     let stream = BlobInputStream(FaultySource(DataSource(text), .fail(at: 4096, fault)))
     stream.reportsErrorsToURLLoading = reports

@@ -15,7 +15,7 @@ import Testing
 struct PlainSessionTests {
   private let pattern = PatternSource(length: 5_000_001)
 
-  @Test func lengthIsExactAndTheDelegateHearsOfEveryByte() async throws {
+  @Test func theLengthIsExactAndTheDelegateIsInformedOfEveryByte() async throws {
     let peer = ScriptedPeer([.readRequest, .send(answerOK), .close])
     let listener = Listener()
     let session = URLSession(configuration: carrying(), delegate: listener, delegateQueue: nil)

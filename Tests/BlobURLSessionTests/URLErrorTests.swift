@@ -24,7 +24,7 @@ struct URLErrorTests {
   @Test(arguments: [
     URLError.Code.notConnectedToInternet, .dataNotAllowed, .internationalRoamingOff, .callIsActive,
   ])
-  func whereTheNetworkMayNotBeUsedThereIsNoConnection(_ code: URLError.Code) {
+  func aForbiddenNetworkIsAnErrorOfTheConnection(_ code: URLError.Code) {
     #expect(TransportError(URLError(code), "PUT http://nas.example/a").code == .connect)
   }
 }

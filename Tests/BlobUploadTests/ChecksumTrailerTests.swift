@@ -95,7 +95,7 @@ import Testing
   }
 
   /// A proxy does not support chunked bodies, or drops trailers: later digests are in the header section.
-  @Test(arguments: [nil, 411, 501]) func whereTrailersAreLostTheDigestComesFirst(_ status: Int?) async throws {
+  @Test(arguments: [nil, 411, 501]) func theDigestIsInTheHeaderSectionIfTrailersAreLost(_ status: Int?) async throws {
     defer { peer.stop() }
     let seen = Seen(SocketTransport(), dropping: true, status)
     let uploader = try await uploader(seen)
@@ -108,7 +108,7 @@ import Testing
     #expect(seen.ways.count { $0 == .after } == 1, "every later upload knows")
   }
 
-  @Test func whoDoesNotOfferThemGetsNone() async throws {
+  @Test func aServerThatDoesNotOfferTrailersGetsNone() async throws {
     defer { peer.stop() }
     let offer = HTTPResponse.status(
       204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,checksum", "Tus-Checksum-Algorithm": "sha256"])

@@ -124,7 +124,7 @@ extension JournalTests {
   @Suite struct SentLimit {
     let folder = JournalFolder()
 
-    @Test func itIsSomewhatMoreThanWhatWasNoted() async throws {
+    @Test func theSentLimitIsSomewhatAboveTheRecordedOffset() async throws {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)
       journal.opened(id, session)

@@ -69,7 +69,7 @@ import Testing
 
   /// The journal alone is not sufficient: only a digest, or the bytes, show that the name has other bytes.
   @Test(arguments: [nil, "tus", "resumable", "put"])
-  func aCheckComparesDigestsWhereTheServerTellsThem(_ uploadProtocol: String?) async throws {
+  func aCheckComparesDigestsIfTheServerReportsThem(_ uploadProtocol: String?) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let desk = try await Desk()
@@ -117,7 +117,7 @@ import Testing
 
   /// The server reads a file to compute its digest only for HEAD; for GET it returns only a digest that is already
   /// known.
-  @Test func aServerTellsTheDigestOfWhatItWasNotToldOne() async throws {
+  @Test func theServerComputesADigestThatTheClientDidNotSend() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let put = UploadDestination(

@@ -31,7 +31,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    @Test func manyAreToldApartWhateverIsKnownOfThem() async throws {
+    @Test func knownAndUnknownFilesAreClaimedTogether() async throws {
       let journal = try await folder.open()
       let known = ["0", "3", "20", "21", "99"]
       for name in known { journal.done(try #require(try await journal.claim(intent(name)).id), UploadResult()) }

@@ -150,7 +150,7 @@ extension JournalTests {
       await journal.close()
     }
 
-    @Test func notesThatCouldNotBeWrittenAreToldOfAndKept() async throws {
+    @Test func recordsThatCannotBeWrittenAreReportedAndKept() async throws {
       let journal = try await folder.open()
       let id = try #require(try await journal.claim().id)
       let saboteur = try Database(folder.path)

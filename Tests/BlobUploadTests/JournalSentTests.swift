@@ -44,7 +44,7 @@ extension JournalTests {
       await third.close()
     }
 
-    @Test func whereNothingWasOpenedThereIsNothingToDoubt() async throws {
+    @Test func anUploadWithoutASessionIsResumedWithoutAComparison() async throws {
       let first = try await folder.open()
       _ = try await first.claim()
       await first.close()

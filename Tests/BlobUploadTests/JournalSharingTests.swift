@@ -8,7 +8,7 @@ extension JournalTests {
   @Suite struct Sharing {
     let folder = JournalFolder()
 
-    @Test func ofTwoProcessesEachClaimsWhatTheOtherHasNot() async throws {
+    @Test func twoProcessesClaimDifferentFiles() async throws {
       let process = IdleProcess()
       let journals = [try await folder.open(), try await folder.open(as: process.mark)]
       let marks = [ProcessIdentity.current, process.mark]
@@ -161,7 +161,7 @@ extension JournalTests {
       #expect(content(folder.path) == before)
     }
 
-    @Test func damageIsToldAndTheJournalKeptAside() async throws {
+    @Test func aDamagedJournalIsReportedAndSetAside() async throws {
       let first = try await folder.open()
       let id = try await first.destinationID(.tus)
       _ = try await first.claim((0..<1000).map { intent("\($0)") }, destination: id)
@@ -187,7 +187,7 @@ extension JournalTests {
       await third.close()
     }
 
-    @Test func ofTwoThatFindItDamagedOneMovesIt() async throws {
+    @Test func oneOfTwoProcessesSetsADamagedJournalAside() async throws {
       let descriptor = folder.path.withCString { creat($0, 0o600) }
       let text = Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x5A, count: 10_000)
       #expect(write(descriptor, text, text.count) == text.count)

@@ -94,7 +94,7 @@ extension JournalTests {
     }
 
     /// Both were done for that version, though the place has the bytes of one of them.
-    @Test func ofTwoThatAnEarlierVersionHasSentToOnePlaceTheLastIsDone() async throws {
+    @Test func theLastOfTwoFilesSentToOnePlaceByAnEarlierVersionIsDone() async throws {
       let first = try await folder.open()
       for (source, url) in [
         ("/x/a.jpg", "http://nas/a/"), ("/y/a.jpg", "http://nas/b/"), ("/z/a.jpg", "http://nas/c/"),
@@ -118,7 +118,7 @@ extension JournalTests {
     }
 
     /// The journal counts whole seconds, so either may be the one whose bytes the place has.
-    @Test func ofTwoThatWereDoneInOneSecondNoneIsDone() async throws {
+    @Test func noneOfTwoFilesFinishedInTheSameSecondIsDone() async throws {
       let first = try await folder.open()
       for (source, url) in [("/x/a.jpg", "http://nas/a/"), ("/y/a.jpg", "http://nas/b/")] as [(BytePath, String)] {
         first.done(try #require(try await claim(first, source, at: url).id), UploadResult())
@@ -154,7 +154,7 @@ extension JournalTests {
     }
 
     /// One source under two keys, which become one: what the server may have of the older upload is to be deleted.
-    @Test(arguments: [false, true]) func ofTwoEntriesThatBecomeOneTheNewerStays(_ isNewer: Bool) async throws {
+    @Test(arguments: [false, true]) func theNewerOfTwoEntriesThatBecomeOneStays(_ isNewer: Bool) async throws {
       let first = try await folder.open()
       var ids: [Int64] = []
       for url in ["http://nas/a/", "http://nas/b/"] {

@@ -54,7 +54,7 @@ import Testing
   }
 
   /// The process may be killed while the server processes the request slowly.
-  @Test func itIsKnownWhileTheServerIsAsked() async throws {
+  @Test func aLeftoverIsInTheJournalWhileTheServerIsAsked() async throws {
     let desk = try await Desk()
     let (isFirst, deletion, known) = (Monitor(true), Monitor(204), Monitor<[String?]>([]))
     let script = server(isFirst, deletion)
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// Parts have their own URLs, and many claims are made at once.
-  @Test func itKeepsItsPartsAndItsNumberIsNobodyElses() async throws {
+  @Test func aLeftoverKeepsItsPartsAndItsNumberIsNotReused() async throws {
     let folder = JournalFolder()
     let journal = try await folder.open()
     let id = try #require(try await journal.claim().id)

@@ -17,7 +17,7 @@ struct LostReaderTests {
     return server.contents(of: "film.mov")
   }
 
-  @Test(arguments: ["put", "tus"]) func itIsOpenedAgainAtTheSameByte(_ uploadProtocol: String) async throws {
+  @Test(arguments: ["put", "tus"]) func aLostReaderIsOpenedAgainAtTheSameByte(_ uploadProtocol: String) async throws {
     let counting = CountingSource(pattern)
     let arrived = try await upload(FaultySource(counting, .invalidate(at: 1_000_000, times: 2)), uploadProtocol)
     let isWhole = arrived == pattern.bytes(count: 3_000_000)
@@ -26,7 +26,9 @@ struct LostReaderTests {
   }
 
   /// More failures than `ReopeningSource` tries openings: the upload waits as for a destination that is unreachable.
-  @Test(arguments: ["put", "tus", "resumable"]) func itIsWaitedForIfItIsLostForLonger(_ uploadProtocol: String)
+  @Test(arguments: ["put", "tus", "resumable"]) func theUploadWaitsForASourceThatIsLostForLonger(
+    _ uploadProtocol: String
+  )
     async throws
   {
     let arrived = try await upload(FaultySource(pattern, .invalidate(at: 1_000_000, times: 9)), uploadProtocol)
@@ -34,7 +36,7 @@ struct LostReaderTests {
     #expect(isWhole)
   }
 
-  @Test func itIsNotWaitedForForever() async throws {
+  @Test func theUploadGivesUpASourceThatStaysLost() async throws {
     let server = try ServedFolder()
     let transport = SocketTransport()
     let destination = try await UploadDestination.discover(server.endpoint, named: "tus", over: transport)

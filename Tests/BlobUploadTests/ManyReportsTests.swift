@@ -12,7 +12,7 @@ import Testing
 @Suite(.serialized) struct ManyReportsTests {
   private static let reports = 1_000_000
 
-  @Test func theSentOffsetIsToldAMillionTimes() async throws {
+  @Test func theSentOffsetIsReportedAMillionTimes() async throws {
     let gauge = StackGauge()
     let tracker = SendingLedger { gauge.note($0) }.tracker()
     tracker.noteSending(from: 0)
@@ -21,7 +21,7 @@ import Testing
     #expect(gauge.depth < 4096, "\(gauge.depth) bytes of stack")
   }
 
-  @Test func progressIsToldAMillionTimes() async throws {
+  @Test func progressIsReportedAMillionTimes() async throws {
     let totals = UploadTotals()
     let whole = UploadProgress(totals: totals)
     let part = UploadProgress(partOf: whole)

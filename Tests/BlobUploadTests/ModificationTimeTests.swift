@@ -34,7 +34,7 @@ struct ModificationTimeTests {
       (-1, "-0.000000001"), (-500_000_000, "-0.5"), (-1_000_000_000, "-1"), (-1_500_000_000, "-1.5"),
       (.max, "9223372036.854775807"), (.min, "-9223372036.854775808"),
     ] as [(Int64, String)])
-  func itIsWrittenInDecimalSeconds(_ nanoseconds: Int64, _ text: String) {
+  func aModificationTimeIsWrittenInDecimalSeconds(_ nanoseconds: Int64, _ text: String) {
     #expect(ModificationTime(nanoseconds: nanoseconds).text == text)
   }
 

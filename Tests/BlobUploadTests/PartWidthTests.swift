@@ -16,7 +16,7 @@ import Testing
     return pace.width
   }
 
-  @Test func itGrowsForAsLongAsMoreArrives() {
+  @Test func theNumberOfPartsGrowsWhileTheThroughputGrows() {
     #expect(width(after: 0, gainingUpTo: 16) == 4)
     #expect(width(after: 1, gainingUpTo: 16) == 8)
     #expect(width(after: 5, gainingUpTo: 16) == 16)

@@ -10,7 +10,7 @@ import Testing
 // When a file is sent in parts.
 extension PartsTests {
   /// A part has no name, so the name is queried first.
-  @Test func aNameThatIsTakenIsToldBeforeTheFirstByte() async throws {
+  @Test func aTakenNameIsRefusedBeforeTheFirstByte() async throws {
     let bench = try await Bench()
     _ = try await bench.uploader.upload(PatternSource(length: 1000, seed: 7), as: "video")
     let before = bench.sent

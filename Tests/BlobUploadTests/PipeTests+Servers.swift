@@ -10,7 +10,7 @@ import Testing
 // What servers demand, and what they say on the way.
 extension PipeTests {
   /// The name is refused when the server learns the length, and this is final.
-  @Test(arguments: names) func aNameThatIsTakenIsToldAtOnce(_ name: String) async throws {
+  @Test(arguments: names) func aTakenNameEndsAPipeAtOnce(_ name: String) async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let asked = Monitor<[String]>([])

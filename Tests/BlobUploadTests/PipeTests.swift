@@ -36,7 +36,7 @@ import Testing
   }
 
   /// Acknowledgements during the request free space in the spool, so one request sends the whole pipe.
-  @Test func aServerThatTellsHowFarItIsGetsOneBody() async throws {
+  @Test func aServerThatAcknowledgesOffsetsGetsOneBody() async throws {
     let peer = try ServedFolder()
     defer { peer.stop() }
     let bodies = Bodies(Vouching(SocketTransport()))

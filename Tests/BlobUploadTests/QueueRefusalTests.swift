@@ -208,7 +208,7 @@ import Testing
   }
 
   /// The destination of a folder is the URL of a file: no file can be sent below it.
-  @Test(arguments: ["put", "tus"]) func aFileInThePlaceOfTheFolderIsToldOnce(_ name: String) async throws {
+  @Test(arguments: ["put", "tus"]) func aFileInThePlaceOfTheFolderIsReportedOnce(_ name: String) async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
       switch (request.method, request.url.path) {

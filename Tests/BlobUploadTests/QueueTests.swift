@@ -227,7 +227,7 @@ import Testing
     #expect(script.requests.count <= 8)
   }
 
-  @Test func whoStopsAnsweringIsLeftInTheEnd() async throws {
+  @Test func theQueueEndsIfTheServerStopsAnswering() async throws {
     let desk = try await Desk()
     let script = Script { number, _ throws(TransportError) in
       if number < 20 { return .status(201) }

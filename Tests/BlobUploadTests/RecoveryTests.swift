@@ -276,7 +276,7 @@ import Testing
     #expect(totals.sent == 1400)
   }
 
-  @Test func anUnknownLengthIsToldToWhoMustKnowIt() async {
+  @Test func anUnknownLengthIsAnErrorIfTheServerNeedsTheLength() async {
     let script = Script(.created)
     let one = uploader(Tus(), script, limits: PartLimits(needsLength: true))
     let error = await #expect(throws: UploadError.self) {

@@ -26,7 +26,7 @@ private struct Last: RandomNumberGenerator { mutating func next() -> UInt64 { .m
     #expect(policy.delay(after: 1, asked: .zero, using: &random) == .zero)
   }
 
-  @Test func itGivesUpAfterSoManyFailures() {
+  @Test func aPolicyGivesUpAfterItsNumberOfRetries() {
     var random = Last()
     let policy = RetryPolicy(retries: 2)
     #expect(policy.delay(after: 2, asked: nil, using: &random) != nil)

@@ -98,7 +98,7 @@ import Testing
     await uploader.journal?.close()
   }
 
-  @Test(.timeLimit(.minutes(1))) func whoStopsIteratingDoesNotStopTheUpload() async throws {
+  @Test(.timeLimit(.minutes(1))) func theUploadContinuesIfNobodyIteratesOverItsProgress() async throws {
     let (peer, folder) = (try ServedFolder(), try ScratchFolder())
     let uploader = try await uploader(peer, folder, bytesPerSecond: 3_000_000)
     let upload = uploader.start(PatternSource(length: Self.length), as: "film")

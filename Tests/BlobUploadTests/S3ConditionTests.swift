@@ -76,7 +76,7 @@ import Testing
   }
 
   /// While the parts of a large object are sent, another client takes its name.
-  @Test func whoComesInBetweenIsNotReplaced() async throws {
+  @Test func aFileStoredByAnotherClientMeanwhileIsNotReplaced() async throws {
     let made = Monitor<S3Peer?>(nil)
     let peer = peer { options in
       options.knowsConditions = false

@@ -155,7 +155,7 @@ import Testing
     #expect(peer.seen.heads.count == 1)
   }
 
-  @Test func whoSendsUsOnAndOnIsGivenUp() async throws {
+  @Test func endlessRedirectsBetweenRegionsEndTheUpload() async throws {
     let answers = (1...9).flatMap { number -> [ScriptedPeer.Step] in
       let head = "HTTP/1.1 301 Moved\r\nx-amz-bucket-region: r-\(number)\r\nContent-Length: 0\r\n\r\n"
       return [.readRequest, .send(head)]

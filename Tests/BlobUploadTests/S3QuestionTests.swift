@@ -54,7 +54,7 @@ import Testing
     #expect(error == nil && outcomes.sent == 20 && peer.objects.count == 20)
   }
 
-  @Test func whoIsRefusedAltogetherIsToldOnce() async throws {
+  @Test func refusedCredentialsAreReportedOnce() async throws {
     let peer = peerThatAnswersLate()
     let wrong = S3Credentials(accessKey: "AKIANOBODY", secretKey: "wrong-secret")
     let (outcomes, error, left) = try await send(Self.names, to: peer, S3Signer(wrong, region: "us-east-1"))

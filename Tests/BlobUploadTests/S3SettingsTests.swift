@@ -64,7 +64,7 @@ import Testing
     #expect(settings.isVirtual == true)
   }
 
-  @Test func whereAnEndpointComesFromIsKnown() throws {
+  @Test func settingsSayWhereTheirEndpointComesFrom() throws {
     let work = try load("work")
     #expect(work.endpointVariable == nil && work.profileEndpoint == "https://objects.example:9000")
     let named = try load("work", ["AWS_ENDPOINT_URL": "http://one"])

@@ -70,7 +70,7 @@ import Testing
   }
 
   /// Like moto, for an object of several parts. The ETag decides, or the object itself if its parts had another size.
-  @Test(arguments: [false, true]) func aWrongChecksumThatTheServerTellsIsNoProofOfOtherBytes(_ hasOtherTag: Bool)
+  @Test(arguments: [false, true]) func aWrongChecksumOfTheServerDoesNotProveOtherBytes(_ hasOtherTag: Bool)
     async throws
   {
     let peer = peer()
@@ -107,7 +107,7 @@ import Testing
     #expect(!upload.made(object("other", "AAAAAA==")))
   }
 
-  @Test func whoComesSecondDoesNotOverwriteAndLeavesNothingBehind() async throws {
+  @Test func theSecondWriterDoesNotOverwriteAndLeavesNothing() async throws {
     let pattern = PatternSource(length: 17 << 20)
     let other = S3PeerObject(bytes: [1], tag: "\"x\"", fields: [:], checksums: [:])
     let made = Monitor<S3Peer?>(nil)

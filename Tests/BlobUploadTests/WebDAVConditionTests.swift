@@ -43,7 +43,7 @@ import Testing
   }
 
   /// While a large file is sent, another client takes its name.
-  @Test func whoComesInBetweenIsNotReplaced() async throws {
+  @Test func aFileStoredByAnotherClientMeanwhileIsNotReplaced() async throws {
     let holder = Monitor<DavPeer?>(nil)
     let peer = DavPeer(heedsConditions: false) { request in
       if request.method == "PUT" { holder.update { $0 }?.publish(Self.others, as: "a") }

@@ -54,7 +54,7 @@ import Testing
     #expect(record.value == checksum(pattern.bytes(at: 0, count: 5000)))
   }
 
-  @Test func itBeginsWhereItIsToldTo() throws {
+  @Test func theChecksumBeginsAtItsOffset() throws {
     let record = Record()
     let source = ChecksummedSource(pattern, from: 4000, key: key, record.keep)
     try read(source, 3000..<3500)
@@ -73,7 +73,7 @@ import Testing
     #expect(record.value == checksum(pattern.bytes(at: 0, count: 1000)))
   }
 
-  @Test func itIsRecordedBeforeItIsGivenOut() throws {
+  @Test func theChecksumIsRecordedBeforeTheReaderReturns() throws {
     let record = Record()
     let source = ChecksummedSource(pattern, from: 0, key: key, record.keep)
     let reader = try source.open(at: 0, Cancellation())

@@ -24,7 +24,7 @@ struct ConcatenatedSourceTests {
     #expect(ConcatenatedSource([known, unknown]).access == .random)
   }
 
-  @Test func validatorTellsEveryPieceAndTheirOrder() throws {
+  @Test func theValidatorDependsOnEveryPieceAndTheirOrder() throws {
     func validator(_ texts: String...) throws -> Validator? {
       try ConcatenatedSource(texts.map { DataSource($0) }).info().validator
     }

@@ -112,7 +112,7 @@ struct FileSourceTests {
     #expect(failure { () throws(BlobError) in try slice.open(Cancellation()) }?.code == .changed)
   }
 
-  @Test func validatorTellsContentFromItsPlace() throws {
+  @Test func theValidatorDistinguishesContentFromAttributes() throws {
     let file = try TemporaryFile(bytes)
     let before = try #require(try file.source.info().validator)
     #expect(before.likeness(to: before) == .same)

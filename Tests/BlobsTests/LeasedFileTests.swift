@@ -10,7 +10,7 @@
   struct LeasedFileTests {
     private let bytes = PatternSource(length: 100_000).bytes(count: 100_000)
 
-    @Test(arguments: MappedWriterTests.Kind.allCases) func itIsReadOnceTheLeaseIsGivenUp(
+    @Test(arguments: MappedWriterTests.Kind.allCases) func aFileIsReadOnceItsLeaseIsReleased(
       _ kind: MappedWriterTests.Kind
     ) throws {
       let file = try TemporaryFile(bytes)

@@ -4,7 +4,7 @@ import Blobs
 import Testing
 
 struct MonitorTests {
-  @Test func everyWaiterHearsOfAnUpdate() {
+  @Test func everyWaiterIsWokenByAnUpdate() {
     let monitor = Monitor(0)
     let waiters = (1...4).map { wanted in Background { monitor.wait { $0 >= wanted ? $0 : nil } } }
     monitor.update { $0 = 4 }

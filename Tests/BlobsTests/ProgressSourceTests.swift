@@ -24,7 +24,7 @@ struct ProgressSourceTests {
     #expect(offsets.allSatisfy { $0.length == 10 })
   }
 
-  @Test func unknownEndIsToldWhenItIsReached() throws {
+  @Test func anUnknownLengthIsReportedAtTheEnd() throws {
     let positions = Monitor<[Position]>([])
     let source = ProgressSource(PatternSource(length: 10, knowsLength: false), every: .seconds(3600)) { position in
       positions.update { $0.append(position) }

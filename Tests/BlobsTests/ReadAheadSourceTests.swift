@@ -8,7 +8,7 @@ struct ReadAheadSourceTests {
   private let pattern = PatternSource(length: 3_000_000)
 
   /// While the consumer is busy, the next bytes are read, up to the limit of the buffer.
-  @Test func itReadsWhileItsUserIsBusyUpToTheBound() throws {
+  @Test func bytesAreReadAheadUpToTheCapacityWhileTheConsumerIsBusy() throws {
     let counting = CountingSource(pattern)
     let source = ReadAheadSource(counting, capacity: 1_000_000)
     let reader = try source.open(at: 0, Cancellation())

@@ -71,7 +71,7 @@ struct ReopeningSourceTests {
   }
 
   /// A photo for which the system gives no sign is lost after half an hour; four such times would be two hours.
-  @Test func itGivesUpWhenOpeningsTakeLong() {
+  @Test func reopeningEndsAfterLongOpenings() {
     let lost = BlobError(.invalidated, "not there yet")
     let opening = FaultySource(pattern, .failOpening(lost))
     let error = failure { () throws(BlobError) in try ReopeningSource(opening, patience: .zero).readAll() }

@@ -21,7 +21,7 @@ struct UnsizedFileSourceTests {
     return content
   }
 
-  @Test func itIsReadToItsEndAndAgainFromItsStart() throws {
+  @Test func anUnsizedFileIsReadToItsEndAndAgainFromItsStart() throws {
     let path: BytePath = "/proc/version"
     let source = UnsizedFileSource(path)
     #expect(try source.info(Cancellation()).length == nil && source.access == .sequential)

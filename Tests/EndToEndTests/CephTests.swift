@@ -65,7 +65,7 @@ extension EndToEnd {
       #expect(again.output.contains("done before"), "\(again.output)")
     }
 
-    @Test func itArrivesOverTLS() async throws {
+    @Test func filesArriveOverTLS() async throws {
       let gallery = try makeGallery()
       _ = try await push(
         gallery.path + "/", place, "--endpoint", ceph.secure, "--cacert", ceph.authority, "--verify", "--part-size",

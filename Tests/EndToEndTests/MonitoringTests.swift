@@ -72,7 +72,7 @@ extension EndToEnd {
     }
 
     /// Nobody listens at the URL.
-    @Test func aURLThatIsNotThereIsToldOnce() async throws {
+    @Test func anUnreachableNotifyURLIsReportedOnce() async throws {
       let (closed, port) = Loopback.listen()
       Loopback.close(closed)
       let server = try await ServeProcess.start(in: scratch, "--notify", "http://127.0.0.1:\(port)/note")
@@ -123,7 +123,7 @@ extension EndToEnd {
     }
 
     /// A server of ours takes the first notification as a file.
-    @Test func aURLIsToldOfAFile() async throws {
+    @Test func theNotifyURLReceivesTheFile() async throws {
       let receiver = try await ServeProcess.start(in: scratch)
       let folder = try scratch.folder("other")
       let server = try Command(

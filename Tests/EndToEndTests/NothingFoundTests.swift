@@ -231,7 +231,7 @@ extension EndToEnd {
 
     /// The journal has no entry for an unreadable file. `status` reports it without claiming that the push was
     /// interrupted.
-    @Test func aLinkThatLeadsNowhereIsToldOfUntilItIsMended() async throws {
+    @Test func aBrokenLinkIsReportedUntilItIsRepaired() async throws {
       try scratch.file("card/a.jpg", 10)
       try FileManager.default.createSymbolicLink(atPath: scratch.path("card/b.jpg"), withDestinationPath: "gone.jpg")
       let server = try await ServeProcess.start(in: scratch)

@@ -8,7 +8,7 @@ extension EndToEnd {
   @Suite(.serialized) struct OutageTests {
     let scratch = try! Scratch()
 
-    @Test(arguments: [false, true]) func anOutageIsToldOnceAndItsEndToo(_ isJSON: Bool) async throws {
+    @Test(arguments: [false, true]) func anOutageAndItsEndAreReportedOnce(_ isJSON: Bool) async throws {
       let server = try await ServeProcess.start(in: scratch)
       for number in 0..<20 { try scratch.file("gallery/\(number).mov", 2 << 20) }
       let push = try Command(

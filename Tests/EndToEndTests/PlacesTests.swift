@@ -150,7 +150,7 @@ extension EndToEnd {
       #expect(!other.seen.heads.joined().contains(secret))
     }
 
-    @Test func ofTwoPlacesWithOneURLResumeTakesTheOneOfThePush() async throws {
+    @Test func resumeUsesThePlaceOfThePushIfTwoHaveItsURL() async throws {
       let server = peer()
       var text = ""
       for name in ["anna", "bob"] {

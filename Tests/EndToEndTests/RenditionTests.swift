@@ -203,7 +203,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.photographs), arguments: ["put+", "form+", "tus+", "resumable+"])
-    func itGoesByEveryProtocol(_ uploadProtocol: String) async throws {
+    func aRenditionIsSentByEveryProtocol(_ uploadProtocol: String) async throws {
       try photograph(.photographs, "rocket.jpg", as: "card/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners), "card/DCIM/IMG_0001.xmp")
       let server = try await ServeProcess.start(in: scratch)

@@ -110,7 +110,7 @@ extension EndToEnd.SealNamesTests {
   }
 
   /// Neither nginx nor Google lists its files. A new key is made only where no identity was to read the one that is there.
-  @Test func aServerThatListsNothingTellsNoKey() async throws {
+  @Test func aServerThatListsNoFilesIsNotTakenForOneWithoutAKey() async throws {
     let key = try await makeKey()
     try makeTree()
     let stored = Monitor<[String: [UInt8]]>([:])

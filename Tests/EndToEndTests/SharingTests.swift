@@ -49,7 +49,7 @@ extension EndToEnd {
 
     /// The second push to a name waits, so that the journal knows whose bytes the name has in the end.
     @Test(arguments: ["tus+", "put+", "resumable+"])
-    func ofTwoThatReplaceEachOthersFilesTheLoserIsSentAgain(_ uploadProtocol: String) async throws {
+    func theReplacedFilesOfTwoPushesAreSentAgain(_ uploadProtocol: String) async throws {
       let names = (0..<200).map { "\($0).jpg" }
       for (index, name) in names.enumerated() {
         try scratch.file("x/\(name)", 3000, seed: UInt64(index))

@@ -82,7 +82,7 @@ import Testing
     #expect(endpoint?.contains("secret") == false, "\(endpoint ?? "taken")")
   }
 
-  @Test func aPushIsToldAsItWasGivenButWithoutSecrets() throws {
+  @Test func aPushIsShownAsItWasGivenWithoutSecrets() throws {
     let options = try PushOptions(
       try Arguments(["https://other/a.mov?key=secret", "/card/", "http://host/"], PushCommand.declaration))
     #expect(options.given == ["https://other/a.mov?…", "/card/"])

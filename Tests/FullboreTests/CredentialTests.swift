@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(arguments: ["", "machine other login a password b", "machine", "login a password b", "nonsense \u{0}"])
-  func whoIsNotInANetrcHasNoLogin(_ text: String) { #expect(Netrc(text).login(for: "media.example") == nil) }
+  func aHostThatIsNotInANetrcHasNoLogin(_ text: String) { #expect(Netrc(text).login(for: "media.example") == nil) }
 
   @Test func netrcGivesTheCredentialOfTheDestination() throws {
     let netrc = scratch.file("netrc", Array("machine media.example login me password se:cret".utf8))

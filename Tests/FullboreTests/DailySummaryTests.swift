@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func eachDayIsToldOnceItHasEnded() {
+  @Test func eachDayIsReportedOnceItHasEnded() {
     let summary = DailySummary(notes, counters, today: "2026-11-27")
     defer { summary.stop() }
     send(3)

@@ -89,7 +89,7 @@ import Testing
       ([(23, 0)], false, 2, 90, [.tlsOther]),
       ([(23, 0)], false, 2, 5, [.tlsExpiresSoon, .tlsOther]),
     ] as [([(Int, Int)], Bool, Int, Int64, [Finding.Kind])])
-  func problemsOfCertificatesAreToldApart(
+  func problemsOfCertificatesAreDistinguished(
     _ problems: [(Int, Int)], _ isSelfSigned: Bool, _ sent: Int, _ days: Int64, _ kinds: [Finding.Kind]
   ) async throws {
     let report = CertificateReport(

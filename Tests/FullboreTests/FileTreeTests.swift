@@ -36,7 +36,7 @@ import Testing
     #expect(arrivals(dir.appending("sub/c.jpg")) == ["c.jpg"])
   }
 
-  @Test func anItemTellsPathAndStamp() throws {
+  @Test func anItemHasPathAndStamp() throws {
     let path = scratch.file("dir/a.jpg", [1, 2, 3, 4])
     let events = walk([scratch.path.appending("dir")])
     guard case .file(let item) = try #require(events.first) else { return #expect(Bool(false), "\(events)") }

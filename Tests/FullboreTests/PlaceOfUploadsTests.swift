@@ -20,7 +20,7 @@ import Testing
 
   private func token(_ name: BytePath) -> BytePath { scratch.file(name, name.bytes) }
 
-  @Test func ofTwoPlacesWithOneURLTheOneOfThePushIsTaken() throws {
+  @Test func thePlaceOfThePushIsUsedIfTwoHaveItsURL() throws {
     let places = try places(
       """
       [places.anna]

@@ -78,7 +78,7 @@ import Testing
   }
 
   /// Journals of earlier versions do not contain this option, and their entries must still be found.
-  @Test func timesAreToldUnlessTheyAreNotWanted() throws {
+  @Test func timesAreSentUnlessTheOptionOmitsThem() throws {
     #expect(try !options("a", "http://host/").omitsTimes)
     #expect(try options("a", "--no-times", "http://host/").omitsTimes)
     let destination = UploadDestination(

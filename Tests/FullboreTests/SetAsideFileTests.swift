@@ -94,7 +94,7 @@ import Testing
     #expect(exists(path))
   }
 
-  @Test func nameTellsTheOriginalOne() {
+  @Test func theOriginalNameIsFoundFromASetAsideName() {
     for name in ["IMG_1.JPG", "a", "a.fullbore-7", "\u{E9}.mov"] as [BytePath] {
       #expect(SetAsideName.original(of: SetAsideName.of(name)) == name)
       #expect(SetAsideName.original(of: name) == nil)

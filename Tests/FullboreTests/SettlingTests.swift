@@ -26,7 +26,7 @@ import Testing
   }
 
   /// The other files of a photo get the number of its picture, so that comes first.
-  @Test func ofFilesThatAreDueThePictureComesFirst() {
+  @Test func thePictureOfAPhotoComesBeforeItsOtherFiles() {
     var settling = Settling(rest: .seconds(2))
     let names = (0..<50).flatMap { number in ["AAE", "ARW", "JPG"].map { BytePath("/card/IMG_\(number).\($0)") } }
     for name in names { expect(true, settling.note(name, as: name.name, stamp(1), after: .seconds(2), at: at(0))) }
@@ -72,7 +72,7 @@ import Testing
   }
 
   /// For a file of another user, only notices show whether it is open.
-  @Test func whereWritersCannotBeSeenAFileWaitsLonger() {
+  @Test func aFileWaitsLongerIfItsWritersCannotBeSeen() {
     var settling = Settling(rest: .seconds(2))
     func restsAfter(_ notices: Settling.Notices) -> ClosedRange<Double> {
       expect(true, settling.note(file, as: "film.mov", stamp(1), notices, after: .seconds(2), at: at(0)))

@@ -108,7 +108,7 @@ import Testing
     #expect(QRCode(String(repeating: "x", count: 4000)) == nil)
   }
 
-  @Test func itEndsAfterItsTime() async throws {
+  @Test func aShareEndsAfterItsTime() async throws {
     let share = try command("--share", "--for", "1s").share
     let server = try Server(ServerOptions(folder: scratch.path, port: 0))
     let began = ContinuousClock.now
@@ -133,7 +133,7 @@ import Testing
     return (server, ended, waiting)
   }
 
-  @Test func itEndsAfterTheFirstVisitAndNotBefore() async throws {
+  @Test func aShareEndsAfterTheFirstVisitAndNotBefore() async throws {
     let (server, ended, waiting) = try serveOnce()
     try await Task.sleep(for: .seconds(2))
     #expect(!ended.update { $0 }, "nobody was there yet")
@@ -144,7 +144,7 @@ import Testing
   }
 
   /// A phone that is locked for a while comes back to its film.
-  @Test func itWaitsLongerForAnUploadThatIsNotFinished() async throws {
+  @Test func aShareWaitsLongerForAnUnfinishedUpload() async throws {
     let (server, ended, waiting) = try serveOnce()
     let client = try RawHTTPClient(port: server.port)
     let tus = ("Tus-Resumable", "1.0.0")
@@ -157,7 +157,7 @@ import Testing
   }
 
   /// The upload may have been begun in an earlier run: the last message of that run says that it goes on.
-  @Test func itWaitsLongerForAnUploadOfAnEarlierRunThatGoesOn() async throws {
+  @Test func aShareWaitsLongerForAResumedUploadOfAnEarlierRun() async throws {
     let tus = ("Tus-Resumable", "1.0.0")
     let type = ("Content-Type", "application/offset+octet-stream")
     var places: [String] = []

@@ -22,7 +22,7 @@ import Testing
   }
 
   /// The progress display is informed of each file, and must not keep finished ones.
-  @Test func theBoardIsToldAMillionTimes() async {
+  @Test func theProgressBoardIsUpdatedAMillionTimes() async {
     let board = ProgressBoard(Console(descriptor: -1, limit: 1 << 20), PushCounters(), TerminalStyle())
     await withCheckedContinuation { done in
       SystemThread.start("board", stack: 128 << 10) {

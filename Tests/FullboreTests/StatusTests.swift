@@ -248,7 +248,7 @@ import Testing
       (90_000, "25 h ago"),
       (172_800, "2 days ago"), (Int64.max, "106,751,991,167,300 days ago"),
     ] as [(Int64, String)])
-  func agesAreToldInOneUnit(_ seconds: Int64, _ text: String) {
+  func agesAreShownInOneUnit(_ seconds: Int64, _ text: String) {
     #expect(Quantity.age(seconds: seconds) == text)
   }
 

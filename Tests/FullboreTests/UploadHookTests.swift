@@ -117,7 +117,7 @@ import Testing
   }
 
   /// The first file is given up, and the second one is taken at its second attempt.
-  @Test func anOutageOfTheURLIsToldAtItsBeginAndItsEnd() async throws {
+  @Test func anOutageOfTheURLIsReportedAtItsBeginAndItsEnd() async throws {
     let count = Mutex(0)
     let peer = HTTPPeer { _ in
       let number = count.withLock { count in

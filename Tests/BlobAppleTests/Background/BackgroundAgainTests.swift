@@ -37,7 +37,7 @@ import Testing
     #expect(phone.names.isEmpty)
   }
 
-  @Test func itIsSentWithItsOwnTypeAndMetadata() async throws {
+  @Test func aVersionAddedAgainIsSentWithItsOwnTypeAndMetadata() async throws {
     let server = try ServedFolder()
     let (phone, app) = try await phoneWithBoth(server)
     async let end = app.end(of: "a.heic")
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// Both calls of `add` wait for the end of other uploads, and the second one goes on while the first version is sent.
-  @Test func itIsSentIfBothHaveWaited() async throws {
+  @Test func aVersionAddedAgainIsSentIfBothHaveWaited() async throws {
     let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) {
       $0.overwrite = true
       $0.mostUploads = 2

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BackgroundFailuresTests {
   private let photo = PatternSource(length: 7000, seed: 7)
 
-  @Test func theyAreToldAndTriedAgainAfterARelaunch() async throws {
+  @Test func failuresAreReportedAndTriedAgainAfterARelaunch() async throws {
     let server = try ServedFolder()
     let isRefused = Flag(true)
     let daemon = Daemon(fault: { _, _ in isRefused.value ? .answers(422) : nil })

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BackgroundFinishedTests {
   private let photo = PatternSource(length: 7000, seed: 7)
 
-  @Test func theyAreToldAfterARelaunch() async throws {
+  @Test func finishedUploadsAreReportedAfterARelaunch() async throws {
     let server = try ServedFolder()
     let anna = try Phone.of("anna", server, Daemon())
     let start = currentSeconds()
@@ -41,7 +41,7 @@ import Testing
     #expect(try await bob.uploader.finished(since: 0).isEmpty)
   }
 
-  @Test func thoseThatHaveFailedAreNotAmongThem() async throws {
+  @Test func failedUploadsAreNotAmongTheFinishedOnes() async throws {
     let server = try ServedFolder()
     let app = try await Phone.of("anna", server, Daemon(fault: { _, _ in .answers(422) })).launch()
     try await app.add(photo, as: "a.heic")

@@ -131,7 +131,7 @@ import Testing
   }
 
   /// A photo that was given up is that of the uploader that has added it.
-  @Test func failuresAreToldByTheirOwnUploader() async throws {
+  @Test func failuresAreReportedByTheUploaderThatAddedThePhoto() async throws {
     let app = try TwoSessions(Tus(), fault: .answers(422))
     for daemon in app.daemons { daemon.isHeld = false }
     let launch = try await app.launch()

@@ -120,7 +120,7 @@ import Testing
 
   /// `isOther`: another source waits for the end of the first one; otherwise another version of it.
   @Test(arguments: [true, false])
-  func theSystemIsToldOnlyOnceTheNextOneIsThere(isOther: Bool) async throws {
+  func theCompletionHandlerIsCalledOnlyOnceTheNextUploadHasStarted(isOther: Bool) async throws {
     let (_, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
     try await app.uploader.add(first, as: "a.heic", identity: "A")
     try await eventually { phone.daemon.started.count == 1 }

@@ -19,7 +19,7 @@ import Testing
   private func report(_ key: String, _ sent: Int64) { board.change(key) { $0.sent = sent } }
 
   /// A loop that shows each upload may be slow, or stand still while the app is suspended.
-  @Test func ofChangesThatWereNotReadOnlyTheNewestIsKept() async throws {
+  @Test func onlyTheNewestOfTheUnreadChangesIsKept() async throws {
     start("a")
     let events = board.listen()
     start("b")
