@@ -97,7 +97,7 @@ struct AssetPlanTests {
   }
 
   @Test(arguments: [(nil, nil), (0, 0), (4096, 4096), (-1, nil)] as [(Int?, Int64?)])
-  func aTotalIsThatOfTheSystemOrNone(_ told: Int?, _ expected: Int64?) {
+  func theExpectedLengthIsThatOfTheSystemOrNil(_ told: Int?, _ expected: Int64?) {
     #expect(AssetResource.expectedLength(told: told) == expected)
   }
 

@@ -170,7 +170,7 @@ import Testing
   }
 
   /// Covers races by chance: each send returns once, with a response or with `.cancelled`.
-  @Test func anyMomentIsAGoodOne() async {
+  @Test func aRequestCanBeCancelledAtAnyMoment() async {
     let peer = ScriptedPeer(Array(repeating: [.readRequest, answer()], count: 200).flatMap { $0 })
     let transport = SocketTransport(.init(connections: 6))
     let (answered, cancelled) = (Tally(), Tally())

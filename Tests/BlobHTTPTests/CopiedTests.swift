@@ -93,7 +93,7 @@ import Testing
   static let places = [1, 150, 70_000, 262_144, 524_288, 1_048_577, 4_194_304, 9_000_000]
 
   @Test(arguments: places, both)
-  func aConnectionCutAnywhereIsSaidAndNotUsedAgain(_ place: Int, _ isAhead: Bool) async throws {
+  func aConnectionCutAtAnyByteIsAnErrorAndNotReused(_ place: Int, _ isAhead: Bool) async throws {
     let source = AskingSource(pattern(), isAsking: isAhead)
     let peer = ScriptedPeer([.readRequest, answer()])
     for (number, fault) in [ChaosProxy.Fault.cutUp(after: place), .reset(after: place)].enumerated() {
@@ -166,7 +166,7 @@ import Testing
 
   /// On a new connection, and on a reused one.
   @Test(arguments: [401, 413], [[ScriptedPeer.Step.close], [.discard], [.reset]])
-  func aRefusalInTheMiddleIsHeardAndTheConnectionGivenUp(_ status: Int, _ end: [ScriptedPeer.Step]) async throws {
+  func aRefusalDuringTheBodyIsReadAndTheConnectionClosed(_ status: Int, _ end: [ScriptedPeer.Step]) async throws {
     for before in [[ScriptedPeer.Step](), [.readRequest, answer()]] {
       for isAhead in Self.both {
         let source = AskingSource(PatternSource(length: 64 << 20), isAsking: isAhead)
@@ -196,7 +196,7 @@ import Testing
     #expect(peer.seen.received.count == 2)
   }
 
-  @Test(arguments: both, both) func interimAnswersAreHeardOnTheWay(_ isAhead: Bool, _ isKept: Bool) async throws {
+  @Test(arguments: both, both) func interimResponsesAreReadDuringTheBody(_ isAhead: Bool, _ isKept: Bool) async throws {
     let told = Tally()
     let interim = "HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /u\r\n\r\n"
     let peer = ScriptedPeer(
@@ -221,7 +221,7 @@ import Testing
     #expect(source.use.reads.value < 2000)
   }
 
-  @Test(arguments: both) func aConnectionThatTakesNothingMoreIsGivenUp(_ isAhead: Bool) async throws {
+  @Test(arguments: both) func aStalledConnectionIsGivenUp(_ isAhead: Bool) async throws {
     let source = AskingSource(PatternSource(length: 64 << 20), isAsking: isAhead)
     let peer = ScriptedPeer([.readRequest, answer(), .readHead, .hold], [.readHead, .hold])
     let transport = SocketTransport(.init(connections: 1, noProgress: .milliseconds(300)))

@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "MKCOL"], schemes)
-    func aLengthIsSaidWhereLibcurlSaysOne(_ method: String, _ scheme: String) async throws {
+    func aContentLengthIsSentWhereLibcurlSendsOne(_ method: String, _ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, answer()])
       let line = try Line(scheme, peer)
       let transport = line.transport()
@@ -136,7 +136,7 @@ import Testing
       }
     }
 
-    @Test(arguments: schemes) func limitsHoldAndSayWhatHappened(_ scheme: String) async throws {
+    @Test(arguments: schemes) func limitsHoldAndTheErrorNamesThem(_ scheme: String) async throws {
       let peer = ScriptedPeer([.readRequest, answer(), .readRequest, .hold], [.readRequest, answer()])
       let line = try Line(scheme, peer)
       let transport = line.transport(.init(noProgress: .seconds(10), finishing: .milliseconds(200)))

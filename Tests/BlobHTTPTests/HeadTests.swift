@@ -44,7 +44,7 @@ import Testing
 
   /// An HTTP/1.1 response whose header section exceeds the limit is distinguished from a response of another protocol.
   @Test(arguments: [1, 2, 300], [false, true])
-  func aHeaderSectionThatIsTooLongIsSaidToBe(_ lines: Int, _ isChunked: Bool) async {
+  func theErrorSaysThatAHeaderSectionIsTooLong(_ lines: Int, _ isChunked: Bool) async {
     let field = String(repeating: "a", count: 1_500_000 / lines)
     let head = "HTTP/1.1 200 OK\r\n" + (0..<lines).map { "X-\($0): \(field)\r\n" }.joined()
     let error = await failure { () async throws(TransportError) in try await send(head, isChunked: isChunked) }

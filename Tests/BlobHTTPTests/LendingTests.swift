@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [[ScriptedPeer.Step.close], [.discard], [.reset]])
-    func aRefusalInTheMiddleIsHeardAndTheConnectionGivenUp(_ end: [ScriptedPeer.Step]) async throws {
+    func aRefusalDuringTheBodyIsReadAndTheConnectionClosed(_ end: [ScriptedPeer.Step]) async throws {
       let file = try TemporaryFile(pattern)
       let refusal = answer("413 Content Too Large", "too large")
       let peer = ScriptedPeer([.readHead, refusal] + end, [.readRequest, answer()])
@@ -79,7 +79,7 @@ import Testing
       #expect(error.code == .broken && error.message.contains("answered 201 after"), "\(error)")
     }
 
-    @Test func aConnectionThatBreaksIsSaidWithItsNumbers() async throws {
+    @Test func theErrorOfABrokenConnectionHasItsNumbers() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readHead, .read(3 << 20), .reset])
       let error = await failure { () async throws(TransportError) in
@@ -124,7 +124,7 @@ import Testing
       #expect(error?.code == .cancelled)
     }
 
-    @Test func aConnectionThatTakesNothingMoreIsGivenUp() async throws {
+    @Test func aStalledConnectionIsGivenUp() async throws {
       let file = try TemporaryFile(pattern)
       let peer = ScriptedPeer([.readHead, .hold])
       let transport = SocketTransport(.init(noProgress: .milliseconds(200)))
@@ -134,7 +134,7 @@ import Testing
       #expect(error.code == .timeout && error.message.contains("nothing moved for"), "\(error)")
     }
 
-    @Test func interimAnswersAreHeardWhileItIsLent() async throws {
+    @Test func interimResponsesAreReadDuringSendfile() async throws {
       let file = try TemporaryFile(pattern)
       let told = Tally()
       let peer = ScriptedPeer(

@@ -91,7 +91,7 @@ import Testing
       #expect(peer.body() == source.bytes(count: size))
     }
 
-    @Test func aConnectionThatTakesNothingMoreIsGivenUp() async throws {
+    @Test func aStalledConnectionIsGivenUp() async throws {
       let peer = ScriptedPeer([.readHead, .hold])
       let server = front(peer)
       let transport = SocketTransport(.init(caFile: certificate.path, noProgress: .milliseconds(300)))
@@ -106,7 +106,7 @@ import Testing
     ]
 
     @Test(arguments: places)
-    func aConnectionCutAnywhereIsSaidAndNotUsedAgain(_ place: Int) async throws {
+    func aConnectionCutAtAnyByteIsAnErrorAndNotReused(_ place: Int) async throws {
       let size = 2_000_000
       let source = PatternSource(length: Int64(size), seed: 5)
       let peer = ScriptedPeer([.readRequest, answer()])
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test(arguments: [401, 413], [[ScriptedPeer.Step.close], [.discard], [.reset]])
-    func aRefusalInTheMiddleIsHeardAndTheConnectionGivenUp(_ status: Int, _ end: [ScriptedPeer.Step]) async throws {
+    func aRefusalDuringTheBodyIsReadAndTheConnectionClosed(_ status: Int, _ end: [ScriptedPeer.Step]) async throws {
       let peer = ScriptedPeer(
         [.readHead, .read(100_000), answer("\(status) No", "not so")] + end, [.readRequest, answer()])
       let server = front(peer)
@@ -204,7 +204,7 @@ import Testing
       #expect(error.code == .broken && error.message.contains("answered 201 after"), "\(error)")
     }
 
-    @Test func interimAnswersAreHeardOnTheWay() async throws {
+    @Test func interimResponsesAreReadDuringTheBody() async throws {
       let told = Tally()
       let interim = "HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /u\r\n\r\n"
       let peer = ScriptedPeer([.readHead, .send(interim), .read(5 << 20), answer()])

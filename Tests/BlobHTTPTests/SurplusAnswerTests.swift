@@ -67,7 +67,9 @@ import Testing
     }
 
     /// The next one could come when the next request has been sent, and would be taken for its response.
-    @Test(arguments: Moment.allCases) func aServerThatDoesItGetsOneRequestPerConnection(_ moment: Moment) async throws {
+    @Test(arguments: Moment.allCases) func aServerThatSendsSurplusResponsesGetsOneRequestPerConnection(_ moment: Moment)
+      async throws
+    {
       let more: [ScriptedPeer.Step] = [.readRequest, answer(), .readRequest, answer(), .hold]
       let peer = ScriptedPeer(script(moment), more)
       let transport = SocketTransport(.init(connections: 1))
@@ -119,7 +121,7 @@ import Testing
     }
 
     /// Some servers announce so that they close an idle connection. RFC 9110 §15.5.9.
-    @Test func aTimeoutOfAnIdleConnectionIsNoSuchAnswer() async throws {
+    @Test func aTimeoutOfAnIdleConnectionIsNoSurplusResponse() async throws {
       let idle = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
       let more: [ScriptedPeer.Step] = [.readRequest, answer(), .readRequest, answer(), .hold]
       let peer = ScriptedPeer([.readRequest, answer(), .send(idle), .close], more)

@@ -31,7 +31,7 @@ struct AppleClientTests {
     #expect(try server.ask("OPTIONS", "/upload", interop(3))["Upload-Limit"] == "999999999999999")
   }
 
-  @Test func aServerThatTakesNothingSaysSo() throws {
+  @Test func aReadOnlyServerOffersNoUploads() throws {
     let server = try TestServer { $0.isReadOnly = true }
     for version in [3, 8] {
       let answer = try server.ask("OPTIONS", "/upload", interop(version))

@@ -34,7 +34,7 @@ struct MissingDigestTests {
     return client
   }
 
-  @Test func theLastAppendIsRefusedWithoutIt() throws {
+  @Test func theLastAppendIsRefusedWithoutTheDigest() throws {
     for index in 0..<2 {
       let server = try TestServer()
       let (name, upload, head, ask) = try appends(server)[index]
@@ -63,7 +63,7 @@ struct MissingDigestTests {
     }
   }
 
-  @Test func aQuestionBeforeItPublishesNothing() throws {
+  @Test func aQueryBeforeTheDigestPublishesNothing() throws {
     for index in 0..<2 {
       let server = try TestServer()
       let (name, upload, head, ask) = try appends(server)[index]
@@ -75,7 +75,7 @@ struct MissingDigestTests {
     }
   }
 
-  @Test func aWholeCreationThatIsCutBeforeItIsNotPublished() throws {
+  @Test func aWholeCreationThatIsCutBeforeTheDigestIsNotPublished() throws {
     let server = try TestServer()
     let client = try server.client()
     let version = ("Upload-Draft-Interop-Version", "8")

@@ -22,7 +22,7 @@ struct MovedFolderTests {
   }
 
   /// The folder in its place has a file where the server needs its own folder.
-  @Test func aFolderThatCannotTakeItsPlaceIsSaidOnce() throws {
+  @Test func aFolderThatCannotReplaceTheServedOneIsReportedOnce() throws {
     outer.rename("served", to: "old")
     #expect(try eventually { notices.count == 1 })
     #expect(notices.first?.contains("goes on in the folder that was there") == true, "\(notices)")

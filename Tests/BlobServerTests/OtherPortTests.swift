@@ -65,7 +65,7 @@ struct OtherPortTests {
   }
 
   /// The operator is told once, and again after there was room.
-  @Test func theEndOfTheRoomIsSaidOnce() throws {
+  @Test func theLackOfRoomIsReportedOnce() throws {
     let (server, count) = try limitedServer(maxTotal: 20 << 20, counting: "no room left")
     for round in 1...2 {
       #expect(try server.ask("PUT", "/a", body: [UInt8](repeating: 1, count: 20 << 20)).status == 201)

@@ -23,7 +23,7 @@ struct RunLoopSignalTests {
     thread.stop()
   }
 
-  @Test(arguments: [true, false]) func bellSoundsOnItsThread(isFound: Bool) {
+  @Test(arguments: [true, false]) func aSignalCallsItsCallbackOnItsThread(isFound: Bool) {
     let thread = LoopThread()
     let heard = Heard()
     let bell = RunLoopSignal({ heard.hear() }, coreLoop: { isFound ? findCoreLoop($0) : nil })
@@ -47,7 +47,7 @@ struct RunLoopSignalTests {
     thread.stop()
   }
 
-  @Test func bellWaitsForItsMode() {
+  @Test func aSignalWaitsForItsMode() {
     let thread = LoopThread(in: RunLoop.Mode("mine"))
     let other = LoopThread()
     let heard = Heard()
@@ -83,7 +83,7 @@ struct RunLoopSignalTests {
   }
 
   /// The behavior of a loop that noticed the ring before the bell was removed from it, and calls only now.
-  @Test func loopThatWasLeftPassesTheRingOn() {
+  @Test func aRemovedLoopPassesTheSignalOn() {
     let thread = LoopThread()
     let heard = Heard()
     let bell = RunLoopSignal { heard.hear() }
@@ -97,7 +97,7 @@ struct RunLoopSignalTests {
   }
 
   /// The bell is still scheduled there in a mode that does not run, which must not be signaled either.
-  @Test func loopThatWasLeftInItsModePassesTheRingOn() {
+  @Test func aLoopWhoseModeWasRemovedPassesTheSignalOn() {
     let (left, thread) = (LoopThread(), LoopThread())
     let heard = Heard()
     let bell = RunLoopSignal { heard.hear() }
@@ -114,7 +114,7 @@ struct RunLoopSignalTests {
     thread.stop()
   }
 
-  @Test func bellThatGoesWhileItSoundsHarmsNobody() {
+  @Test func aSignalMayBeReleasedDuringItsCallback() {
     let thread = LoopThread()
     let heard = Heard()
     for _ in 0..<2000 {

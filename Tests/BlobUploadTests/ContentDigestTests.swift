@@ -14,7 +14,9 @@ struct ContentDigestTests {
       host, named: named, checksum: checksum, over: Script(.status(204, headers)))
   }
 
-  @Test(arguments: ["put", "resumable", nil]) func aServerMustAskForThem(_ uploadProtocol: String?) async throws {
+  @Test(arguments: ["put", "resumable", nil]) func contentDigestsAreSentOnlyIfTheServerAsksForThem(
+    _ uploadProtocol: String?
+  ) async throws {
     let limit: HTTPHeaders = ["Upload-Limit": "min-size=0"]
     var asking = limit
     asking["Want-Content-Digest"] = "sha-256=10, sha-512=0"

@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [nil, "put", "tus", "resumable", "dav"])
-  func aServerOfAnotherNameSaysSoBeforeAnythingIsSent(_ named: String?) async {
+  func aServerOfAnotherNameIsReportedBeforeAnythingIsSent(_ named: String?) async {
     let script = Script(.status(421, text: "this server is not 'nas'; start it with --host nas"))
     let error = await #expect(throws: UploadError.self) {
       _ = try await UploadDestination.discover(host, named: named, asksForNames: true, over: script)

@@ -29,7 +29,9 @@ import Testing
     return methods
   }
 
-  @Test(arguments: names, [57 << 20, length]) func moreThanTheyCanHaveSentIsNotBelieved(_ name: String, _ held: Int64)
+  @Test(arguments: names, [57 << 20, length]) func anOffsetBeyondTheSentLimitIsNotBelieved(
+    _ name: String, _ held: Int64
+  )
     async throws
   {
     let methods = try await methods(name, heldThen: held)
@@ -44,7 +46,7 @@ import Testing
   }
 
   /// All bytes were sent, and the response was lost.
-  @Test(arguments: names) func anUploadThatIsWholeIsFoundSo(_ name: String) async throws {
+  @Test(arguments: names) func aCompleteUploadIsFoundComplete(_ name: String) async throws {
     let (outcome, methods) = try await Desk().runAfterCut(name, length: Self.length) { _ in
       .holding(Self.length, of: Self.length, name)
     }
@@ -70,7 +72,7 @@ import Testing
   }
 
   /// A firewall refuses everything for a while. What the server has of the file is kept.
-  @Test(arguments: names) func oneIsKeptWhileTheServerRefusesANewOne(_ name: String) async throws {
+  @Test(arguments: names) func anOldUploadIsKeptWhileTheServerRefusesANewOne(_ name: String) async throws {
     let desk = try await Desk()
     let run = Mutex(1)
     let script = Script { _, request throws(TransportError) in
@@ -146,7 +148,7 @@ extension JournalTests {
     }
 
     /// Some bytes may have been sent that were not recorded yet.
-    @Test func afterAKillItIsSomewhatMore() async throws {
+    @Test func afterAKillTheSentLimitIsSomewhatMore() async throws {
       let folder = JournalFolder(for: "limit")
       await #expect(processExitsWith: .signal(SIGKILL)) {
         let journal = try await Journal(at: JournalFolder.pathInParent("limit"))
@@ -165,7 +167,7 @@ extension JournalTests {
     }
 
     /// The last record may not have reached the disk.
-    @Test func afterThePowerFailedItIsNotKnown() async throws {
+    @Test func afterAPowerFailureTheSentLimitIsUnknown() async throws {
       let before = try await folder.open(as: ProcessIdentity(pid: 1, boot: "an earlier one", start: 1))
       let id = try #require(try await before.claim().id)
       before.opened(id, session)

@@ -17,7 +17,7 @@ import Testing
     #expect(script.requests.count == 2)
   }
 
-  @Test func howManyGoAtOnceIsKeptByHost() async throws {
+  @Test func theConcurrencyIsKeptByHost() async throws {
     let desk = try await Desk()
     let first = Learner(Script(.status(201)), LearnedConcurrency(width: 24))
     _ = try await desk.run(desk.queue(first), ["a"])
@@ -125,7 +125,7 @@ import Testing
   }
 
   /// The server is queried once for its offset, and the rest is sent, with either protocol.
-  @Test(arguments: ["tus", "resumable"]) func goingOnInTheNextRunCostsOneRequest(_ name: String) async throws {
+  @Test(arguments: ["tus", "resumable"]) func resumingInTheNextRunTakesOneRequest(_ name: String) async throws {
     let desk = try await Desk()
     let uploadProtocol: any UploadProtocol = name == "tus" ? Tus() : IETFResumable()
     let open: HTTPHeaders = ["Location": "/up/1", "Upload-Offset": "0", "Upload-Complete": "?0"]
@@ -193,7 +193,7 @@ import Testing
   }
 
   @Test(arguments: [TransportError.Code.broken, .timeout, .badResponse])
-  func oneFileThatComesToNothingStopsNoOther(_ code: TransportError.Code) async throws {
+  func oneFileThatRunsOutOfRetriesStopsNoOther(_ code: TransportError.Code) async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
       if request.url.path.hasSuffix("/7") || request.url.path.hasSuffix("/8") {
@@ -209,7 +209,7 @@ import Testing
     #expect(outcomes.error("8")?.side == .file)
   }
 
-  @Test(arguments: [nil, 503]) func severalFilesThatComeToNothingEndTheQueue(_ status: Int?) async throws {
+  @Test(arguments: [nil, 503]) func severalFilesThatRunOutOfRetriesEndTheQueue(_ status: Int?) async throws {
     let desk = try await Desk()
     let script = Script { number, _ throws(TransportError) in
       if let status { return .status(status) }

@@ -177,7 +177,7 @@ import Testing
   }
 
   /// The error does not mention the name of the file, for which there would be advice.
-  @Test func anOffsetThatIsNeverRightIsSaidAsThat() async {
+  @Test func theErrorNamesAnOffsetThatIsAlwaysWrong() async {
     let script = Script { _, request throws(TransportError) in
       switch request.method {
       case "POST": .created

@@ -52,7 +52,7 @@ import Testing
     #expect(peer.seen.heads.filter { $0.hasPrefix("PUT") }.count == 2)
   }
 
-  @Test func aCompletionWithoutAnAnswerIsSaidAsThat() async throws {
+  @Test func theErrorNamesACompletionWithoutAResponse() async throws {
     let peer = peer { options in
       options.refuse = { _, request in
         request.method == "POST" && request.query("uploadId") != nil ? (200, "") : nil
@@ -64,7 +64,7 @@ import Testing
     #expect(error.message.contains("without a CompleteMultipartUploadResult"), "\(error)")
   }
 
-  @Test func aPageInPlaceOfAListOfUploadsIsSaidAsThat() async throws {
+  @Test func theErrorNamesAPageInPlaceOfAListOfUploads() async throws {
     let peer = ScriptedPeer([.readRequest, .send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")])
     let endpoint = try #require(HTTPURL("http://127.0.0.1:\(peer.port)/media/"))
     let uploadProtocol = S3Multipart(
@@ -77,7 +77,7 @@ import Testing
   }
 
   /// A response 200 may be sent before the server knows the result.
-  @Test(arguments: ["InternalError", "SlowDown"]) func aSuccessThatCarriesAnErrorIsNone(_ code: String) async throws {
+  @Test(arguments: ["InternalError", "SlowDown"]) func a200WithAnErrorInItsBodyIsAFailure(_ code: String) async throws {
     let pattern = PatternSource(length: 17 << 20)
     let times = Monitor(0)
     let peer = peer { options in

@@ -54,7 +54,7 @@ import Testing
   }
 
   /// A sequential source cannot be compared, so the name must be free.
-  @Test func aPipeOfPartsForANameThatIsTakenSaysSo() async throws {
+  @Test func theErrorSaysThatTheNameOfAPipeInPartsIsTaken() async throws {
     let peer = peer()
     let uploader = try await uploader(peer)
     for _ in 0..<2 {

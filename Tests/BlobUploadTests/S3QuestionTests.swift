@@ -110,7 +110,7 @@ import Testing
   }
 
   /// A server that is too busy to list the bucket, but accepts objects.
-  @Test func noAnswerIsNoRefusal() async throws {
+  @Test func a503ToTheBucketQueryIsNoRefusal() async throws {
     let isThere = Monitor(false)
     let peer = peer { options in
       options.refuse = { _, request in
@@ -132,7 +132,7 @@ import Testing
     #expect(peer.requests.first?.hasPrefix("GET ") == true, "\(peer.requests.prefix(3))")
   }
 
-  @Test func aServerThatCannotBeReachedIsSaidAsBefore() async throws {
+  @Test func anUnreachableServerIsReportedOnce() async throws {
     let peer = peer()
     peer.stop()
     let (outcomes, error, left) = try await send(Self.names, to: peer, signer(peer))

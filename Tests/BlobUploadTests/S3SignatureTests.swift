@@ -31,7 +31,7 @@ import Testing
     #expect(!signer.adjust(to: 2_000_000, since: signer.version))
   }
 
-  @Test func theKeyIsAmazons() {
+  @Test func theSigningKeyMatchesAmazonsExample() {
     #expect(
       Digest.hex(signature.key(Self.credentials.secretKey))
         == "dbb893acc010964918f1fd433add87c70e8b0db6be30c1fbeafefa5ec6ba8378")

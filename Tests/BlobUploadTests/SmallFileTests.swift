@@ -66,7 +66,7 @@ import Testing
     #expect(watcher.progress["a"]?.sent == 1000 && watcher.progress["a"]?.acknowledged == 1000)
   }
 
-  @Test func aFileThatIsNothingYetToOverwriteIsSentWithoutTheCondition() async throws {
+  @Test func overwritingANewNameIsTriedAgainWithoutIfMatch() async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
       .status(request.headers["If-Match"] == nil ? 201 : 412)

@@ -142,7 +142,7 @@ extension WebDAVTests {
     #expect(peer.requests.filter { $0.hasPrefix("PUT") }.count == 1, "\(peer.requests)")
   }
 
-  @Test func serverThatOffersItIsFoundOut() async throws {
+  @Test func aServerThatOffersWebDAVIsDiscovered() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
     let found = try await UploadDestination.discover(peer.endpoint, named: nil, over: SocketTransport())
@@ -155,7 +155,7 @@ extension WebDAVTests {
     #expect(nginx.uploadProtocol.name == "dav")
   }
 
-  @Test func partSizeDoesNotCutIt() async throws {
+  @Test func thePartSizeDoesNotSplitAWebDAVUpload() async throws {
     let peer = DavPeer()
     defer { peer.stop() }
     let destination = try await UploadDestination.discover(peer.endpoint, named: "dav", over: SocketTransport())

@@ -85,7 +85,7 @@ import Testing
     #expect(try await uploader.isThere(target, location: nil) == isThere)
   }
 
-  @Test func aTemporaryFileThatStaysIsSaidOnce() async throws {
+  @Test func aTemporaryFileThatStaysIsReportedOnce() async throws {
     let peer = DavPeer { ["MOVE", "DELETE"].contains($0.method) ? .init(405) : nil }
     defer { peer.stop() }
     let told = Monitor<[String]>([])
@@ -112,7 +112,7 @@ import Testing
     #expect(error?.side == .file && peer.contents(of: "a") == PatternSource(length: 100).bytes(count: 100))
   }
 
-  @Test func lockedIsTriedAgain() async throws {
+  @Test func aLockedFileIsTriedAgain() async throws {
     let locks = Monitor(3)
     let peer = DavPeer { request in
       guard request.method == "MOVE" else { return nil }
@@ -127,7 +127,7 @@ import Testing
   }
 
   @Test(arguments: ["PUT", "MKCOL", "MOVE"])
-  func fullServerIsSaidAndNotTriedAgain(_ method: String) async throws {
+  func aFullServerIsReportedAndNotTriedAgain(_ method: String) async throws {
     let peer = DavPeer { $0.method == method ? .init(507) : nil }
     defer { peer.stop() }
     let error = await #expect(throws: UploadError.self) { () async throws in

@@ -12,7 +12,7 @@ struct FileVolumeTests {
     (0x4D44, false, false), (0x2011_BAB0, false, false), (0x5346_544E, false, false), (0x6573_5546, false, false),
     (0x6969, false, false), (0xFF53_4D42, false, false), (0x0102_1997, false, false), (0x1234, false, false),
   ])
-  func onlyKnownOnesAreReliedOn(_ kind: UInt64, _ keepsNumbers: Bool, _ hasID: Bool) {
+  func onlyKnownFileSystemsAreReliedOn(_ kind: UInt64, _ keepsNumbers: Bool, _ hasID: Bool) {
     let volume = FileVolume(kind: kind, id: 7)
     #expect(volume.keepsNumbers == keepsNumbers)
     #expect(volume.id == (hasID ? 7 : nil))

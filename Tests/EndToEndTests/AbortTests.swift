@@ -84,7 +84,7 @@ extension EndToEnd {
       #expect(try await !fullbore("status", in: scratch).command.output.contains("a.mov"))
     }
 
-    @Test func aServerThatOffersNoDeletionIsSaidToKeepIt() async throws {
+    @Test func abortSaysThatAServerWithoutDeletionKeepsTheUpload() async throws {
       let peer = peer("creation", deleting: 405)
       defer { peer.stop() }
       try await interrupt(peer)

@@ -107,7 +107,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.apache, .wsgidav, .rclone), arguments: [DavServer.apache, .wsgidav, .rclone])
-    func serverIsFoundToSpeakIt(_ kind: DavServer) async throws {
+    func discoveryFindsWebDAV(_ kind: DavServer) async throws {
       let file = try scratch.file("a.jpg", 1000)
       let received = try scratch.folder("received")
       let server = try await kind.start(into: received, in: scratch)

@@ -32,7 +32,7 @@ extension EndToEnd {
     }
 
     /// Root has no such limit, so the program runs as another user, who may not be able to read the folder of the build.
-    @Test func withTooFewThreadsTheProgramSaysSo() async throws {
+    @Test func theErrorSaysThatThereAreTooFewThreads() async throws {
       let limited = try Command(
         "bash",
         [

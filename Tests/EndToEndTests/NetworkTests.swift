@@ -74,7 +74,7 @@ extension EndToEnd {
     }
 
     /// nginx closes the connection for two names without a response.
-    @Test(.needs(.nginx)) func filesThatComeToNothingStopNoOther() async throws {
+    @Test(.needs(.nginx)) func filesThatRunOutOfRetriesStopNoOther() async throws {
       let folder = Folder(try scratch.folder("received"))
       let server = try await PeerServer.nginx(
         into: folder.path, rules: "location ~ /IMG_[37].jpg$ { if ($request_method = PUT) { return 444; } }",

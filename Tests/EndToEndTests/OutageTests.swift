@@ -44,7 +44,7 @@ extension EndToEnd {
 
     /// What comes from a pipe waits as a file does, whether the server is silent or gone.
     @Test(arguments: ["nothing has moved since", "does not answer since"])
-    func aPipeThatStandsStillIsSaidToo(_ words: String) async throws {
+    func aStalledPipeIsReportedToo(_ words: String) async throws {
       let file = try scratch.file("gallery/dump.sql", 40 << 20)
       var server = try await ServeProcess.start(in: scratch)
       let push = try Command(

@@ -87,7 +87,7 @@ extension EndToEnd {
       }
     }
 
-    @Test func secondPushSendsNothingAndSaysSo() async throws {
+    @Test func aSecondPushSendsNothingAndReportsIt() async throws {
       let gallery = try makeGallery()
       let server = try await ServeProcess.start(in: scratch)
       let (first, _) = try await fullbore("push", gallery.path + "/", server.url, in: scratch)
@@ -132,7 +132,9 @@ extension EndToEnd {
     }
 
     /// The message is printed once, however many files are active when the first response arrives.
-    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func wrongCredentialsAreSaidOnce(_ uploadProtocol: String)
+    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func wrongCredentialsAreReportedOnce(
+      _ uploadProtocol: String
+    )
       async throws
     {
       for number in 0..<40 { try scratch.file("gallery/\(number).jpg", 100) }
@@ -157,7 +159,7 @@ extension EndToEnd {
       #expect(push.errors.contains("--read-only") && !push.errors.contains("Is the path right?"), "\(push.errors)")
     }
 
-    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func aServerOfAnotherNameIsSaidOnce(
+    @Test(arguments: ["put+", "tus+", "resumable+", "form+"]) func aServerOfAnotherNameIsReportedOnce(
       _ uploadProtocol: String
     )
       async throws

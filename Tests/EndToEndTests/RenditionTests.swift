@@ -221,7 +221,7 @@ extension EndToEnd {
     }
 
     /// The watch reports this once for each file, however often the file changes.
-    @Test(.needs(.photographs)) func aWatchSendsOriginalsAndSaysSo() async throws {
+    @Test(.needs(.photographs)) func aWatchSendsOriginalsAndReportsIt() async throws {
       try photograph(.photographs, "rocket.jpg", as: "gallery/DCIM/IMG_0001.JPG")
       try write(packet(Self.corners), "gallery/DCIM/IMG_0001.xmp")
       try photograph(.photographs, "retina.jpg", as: "gallery/DCIM/IMG_0002.JPG")

@@ -209,7 +209,7 @@ extension EndToEnd.UnsealTests {
     }
   }
 
-  @Test func wrongUsageIsSaidBeforeAnythingIsRead() async throws {
+  @Test func wrongUsageIsReportedBeforeAnythingIsRead() async throws {
     let key = try await makeKey()
     try scratch.folder("here/below")
     let secret = try #require(

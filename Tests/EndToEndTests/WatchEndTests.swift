@@ -57,7 +57,7 @@ extension EndToEnd {
       #expect(!watch.command.errors.contains("gave up"), "\(watch.command.errors)")
     }
 
-    @Test func aWatchWhoseDestinationIsAwaySaysSo() async throws {
+    @Test func aWatchReportsThatItsDestinationIsUnreachable() async throws {
       try scratch.file("gallery/IMG_1.jpg", 30_000)
       let server = try await ServeProcess.start(in: scratch)
       let watch = try await WatchProcess.start(to: server.url, in: scratch)

@@ -281,7 +281,7 @@ extension EndToEnd {
 
     /// The limit is the test's own, in a user namespace.
     @Test(.enabled(if: WatchProcess.canLimit, "unshare cannot set a limit of its own here"))
-    func foldersBeyondTheSystemsLimitAreLookedAt() async throws {
+    func foldersBeyondTheWatchLimitAreScanned() async throws {
       for number in 0..<6 { try scratch.file("gallery/\(number)/IMG.jpg", 10_000) }
       let server = try await ServeProcess.start(in: scratch)
       let watch = try WatchProcess.startLimited(to: server.url, in: scratch, watches: 3, "--rescan", "1s")

@@ -152,7 +152,7 @@ import Testing
     "echo hunter2; exit 3", "printf 'hunter2\\nhunter2\\n'", "true", "kill -9 $$", "echo hunter2 x",
     "printf 'hunter2\\377'", "printf 'hunter2\\001x'",
   ])
-  func aCommandThatFailsIsSaidWithoutItsOutput(_ command: String) throws {
+  func theErrorOfAFailedCommandDoesNotShowItsOutput(_ command: String) throws {
     let place = try place("token-command = \(PlaceText.quoted(command))")
     let refusal = try #require(#expect(throws: UsageError.self) { try options(place) })
     #expect(refusal.message.hasPrefix("token-command: ") && !refusal.message.contains("hunter2"), "\(refusal.message)")

@@ -49,7 +49,7 @@ import Testing
     try await eventually { (try? await app.journal.addition(of: entry.id)) == .some(nil) }
   }
 
-  @Test func theNextLaunchSendsIt() async throws {
+  @Test func theNextLaunchSendsAVersionAddedAgain() async throws {
     let server = try ServedFolder()
     let (phone, app) = try await phoneWithBoth(server)
     app.life.kill()
@@ -62,7 +62,7 @@ import Testing
   }
 
   /// The app was killed between the end of the first version and the begin of the second.
-  @Test func theNextLaunchSendsItIfTheFirstIsDone() async throws {
+  @Test func theNextLaunchSendsAVersionAddedAgainIfTheFirstIsDone() async throws {
     let server = try ServedFolder()
     let phone = try Phone(server.endpoint, Tus(), spoolBytes: 400_000) { $0.overwrite = true }
     let app = try await phone.launch()
@@ -214,7 +214,7 @@ import Testing
   }
 
   /// Once `add` has returned, the version arrives, wherever the app is killed.
-  @Test func killAtEveryStepDoesNotLoseIt() async throws {
+  @Test func aKillAtAnyStepDoesNotLoseAVersionAddedAgain() async throws {
     var (step, added) = (1, 0)
     while true {
       let server = try ServedFolder()

@@ -14,7 +14,7 @@ import Testing
   private let names = (0..<3).map { BytePath("f\($0).mov") }
 
   @Test(arguments: BackgroundProtocol.allCases)
-  func eachGoesOnWithItsOwnUploads(_ uploadProtocol: BackgroundProtocol) async throws {
+  func eachUploaderContinuesItsOwnUploads(_ uploadProtocol: BackgroundProtocol) async throws {
     let app = try TwoSessions(uploadProtocol.uploadProtocol)
     let first = try await app.launch()
     for (number, film) in films.enumerated() { try await first.uploaders[number % 2].add(film, as: names[number]) }
@@ -31,7 +31,7 @@ import Testing
   }
 
   /// Uploads that run, and those that wait for their turn.
-  @Test func cancelAllEndsItsOwnUploads() async throws {
+  @Test func cancelAllEndsOnlyTheUploadersOwnUploads() async throws {
     let app = try TwoSessions(Tus())
     let first = try await app.launch()
     let photos = (0..<34).map { PatternSource(length: 600, seed: UInt64($0) + 1) }
@@ -55,7 +55,7 @@ import Testing
   }
 
   /// An entry of a journal of an earlier version, or of an upload in front that was killed.
-  @Test func anUploadOfNobodyIsThatOfTheFirst() async throws {
+  @Test func anUploadWithoutAnUploaderBelongsToTheFirst() async throws {
     let app = try TwoSessions(Tus())
     let journal = try await app.journal()
     let front = Uploader(
@@ -97,7 +97,7 @@ import Testing
     try await eventually { third.uploaders[1].uploads.isEmpty && app.server.has("f0.mov", self.films[0]) }
   }
 
-  @Test func anUploaderMayAdoptThoseOfAnIdentifierThatIsNotUsedAnyMore() async throws {
+  @Test func anUploaderMayAdoptTheUploadsOfAnUnusedIdentifier() async throws {
     let app = try TwoSessions(Tus())
     let first = try await app.launch()
     for (number, film) in films.enumerated() {

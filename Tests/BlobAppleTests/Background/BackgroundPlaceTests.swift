@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BackgroundPlaceTests {
   /// The photo library takes longer for the first one than for the second.
   @Test(arguments: BackgroundProtocol.allCases)
-  func theOneThatIsAddedLastIsStoredLast(_ uploadProtocol: BackgroundProtocol) async throws {
+  func theUploadAddedLastIsStoredLast(_ uploadProtocol: BackgroundProtocol) async throws {
     let (server, phone, app) = try await Phone.holding(uploadProtocol.uploadProtocol, spoolBytes: 400_000) {
       $0.overwrite = true
     }
@@ -35,7 +35,7 @@ import Testing
   }
 
   /// The first source is added again after the call of `cancel` has begun, so its upload goes on.
-  @Test func theEndOfOneThatWaitsLeavesTheRequestsOfTheOther() async throws {
+  @Test func endingAWaitingUploadKeepsTheRequestsOfTheOther() async throws {
     let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
     let sources = (1...2).map { PatternSource(length: 7000, seed: UInt64($0)) }
     for number in 0...1 { try await app.uploader.add(sources[number], as: "a.heic", identity: BytePath("\(number)")) }
@@ -49,7 +49,7 @@ import Testing
     #expect(server.has("a.heic", sources[0]))
   }
 
-  @Test func oneThatWaitsForAnotherCanBeCancelled() async throws {
+  @Test func anUploadThatWaitsForAnotherCanBeCancelled() async throws {
     let (server, phone, app) = try await Phone.holding(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
     let sources = (1...2).map { PatternSource(length: 7000, seed: UInt64($0)) }
     for number in 0...1 { try await app.uploader.add(sources[number], as: "a.heic", identity: BytePath("\(number)")) }

@@ -72,7 +72,7 @@ import Testing
 
   /// The first session has not claimed the upload yet when the second one cancels it. The entry must stay, since `add` of the
   /// first one has returned.
-  @Test func cancellingInOneSessionLeavesWhatAnotherOneSends() async throws {
+  @Test func cancellingInOneSessionKeepsTheUploadsOfAnother() async throws {
     let app = try TwoSessions(Tus(), spoolBytes: 400_000) { $0.overwrite = true }
     let launch = try await app.launch()
     let slow = LookedAtSlowly(first)

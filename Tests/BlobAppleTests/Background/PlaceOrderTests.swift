@@ -13,7 +13,7 @@ import Testing
     TaskLabel.upload(of: source, to: "https://photos.example/\(name)", recipient: nil)
   }
 
-  @Test func eachWaitsForThoseBeforeItAtItsPlace() async throws {
+  @Test func anUploadWaitsForEarlierOnesAtItsPlace() async throws {
     let (first, second) = (order.begin(key("A")), order.begin(key("B")))
     let elsewhere = order.begin(key("B", "b.heic"))
     #expect(order.isFirst(first) && !order.isFirst(second) && order.isFirst(elsewhere))
@@ -56,7 +56,7 @@ import Testing
   }
 
   /// Of one journal and one account.
-  @Test func uploadersOfOneProcessShareIt() async throws {
+  @Test func uploadersOfOneProcessShareTheOrder() async throws {
     let scratch = try ScratchFolder()
     let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))
     let mine = SharedPlaces.of(journal, account: "me")

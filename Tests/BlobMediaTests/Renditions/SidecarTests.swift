@@ -43,7 +43,7 @@ import Testing
   }
 
   /// Programs that write elements for people put white space around the values.
-  @Test func whiteSpaceAroundAValueSaysNothing() {
+  @Test func whiteSpaceAroundAValueIsIgnored() {
     let elements = Self.crop.split(separator: " ").map { pair in
       let parts = pair.split(separator: "=")
       return "<\(parts[0])>\n   \(parts[1].dropFirst().dropLast())\n </\(parts[0])>\n"
@@ -64,7 +64,7 @@ import Testing
   }
 
   /// All fields that Lightroom writes for a photo of which only the frame was changed.
-  @Test func neutralSettingsSayNothing() {
+  @Test func neutralSettingsAreNoEdit() {
     let neutral = """
       crs:Version="9.12" crs:ProcessVersion="6.7" crs:WhiteBalance="As Shot" crs:Temperature="5150" crs:Tint="+6"
       crs:IncrementalTemperature="0" crs:Exposure2012="0.00" crs:Contrast2012="0" crs:Saturation="0"
@@ -89,7 +89,7 @@ import Testing
     #"crs:Temperature="6000""#, #"darktable:history="x""#, #"tiff:Orientation="9""#, #"crs:CropWidth="10""#,
     #"aas:Vibrance="0.2""#, #"aas:AffineA="1""#,
   ])
-  func whateverElseWasDoneIsRefused(_ property: String) throws {
+  func unknownEditsAreRefused(_ property: String) throws {
     let reason = try #require(refusal(read(Self.packet(Self.crop + " " + property))))
     let name = property.split(separator: "=")[0]
     #expect(reason.contains(name) || reason.contains("darktable"), "\(reason)")
@@ -144,7 +144,7 @@ import Testing
     #expect(refusal(read("bplist00\u{1}")) == "its adjustments are opaque")
   }
 
-  @Test func brokenOnesAreRefusedAndNeverFollowed() {
+  @Test func brokenSidecarsAreRefusedAndNotFollowed() {
     let whole = Self.packet(Self.crop)
     for count in stride(from: 1, to: whole.utf8.count - 30, by: 7) {
       let cut = Sidecar(Array(whole.utf8.prefix(count)), besidePhoto: "JPG")
