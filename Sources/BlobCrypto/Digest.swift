@@ -110,7 +110,8 @@ extension DigestAlgorithm {
 }
 
 extension Digest {
-  /// Adds all bytes of a source to each of the digests. Blocks. `noteRead` is called with the number of bytes of each read.
+  /// Adds all bytes of a source to each of the digests. This call blocks. `noteRead` is called with the number of bytes
+  /// of each read.
   package static func read(
     _ source: any BlobSource, into digests: [Digest], _ cancel: Cancellation = Cancellation(),
     noteRead: (Int) -> Void = { _ in }

@@ -68,8 +68,8 @@ public struct Exchange: Sendable {
   /// The upload that the body belongs to, as a number that the caller has chosen; nil: none.
   package var upload: Int64?
   /// Completes the request before it is sent, with fields that depend on the body, such as its checksum. It may read
-  /// the source and block, and it is cancelled like reading a body. What it throws ends the exchange with `.source`.
-  /// The transport calls it once per request, before it sends the first byte.
+  /// the source and block, and it is cancelled like reading a body. An error that it throws ends the exchange with
+  /// `.source`. The transport calls it once per request, before it sends the first byte.
   public var prepare: Preparation?
   /// The type of `prepare`: changes the request, on the worker's thread, and may block.
   public typealias Preparation = @Sendable (inout HTTPRequest, Cancellation) throws(BlobError) -> Void

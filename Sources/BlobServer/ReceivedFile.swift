@@ -24,6 +24,6 @@ public struct ReceivedFile: Sendable {
 public struct Sender: Sendable, Hashable {
   /// The IP address from which it is connected, which may be a proxy's; nil: the connection had ended.
   public let address: String?
-  /// What it says that it is (`User-Agent`); nil: it does not say. Anyone can say anything here.
+  /// The `User-Agent` field of the request; nil: it has none. A client can write anything there.
   public let agent: String?
 }

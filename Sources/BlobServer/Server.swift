@@ -127,7 +127,7 @@ public final class Server: Sendable {
     /// Requests that were answered with success and count as visits: all that had the token or a ticket, if one is
     /// needed, except HEAD, and those for the server's health and metrics.
     public let visits: Int
-    /// Uploads that are saved and not finished. Those of earlier runs count once a client has sent bytes for them.
+    /// Uploads that are saved and not finished. Uploads of earlier runs count once a client has sent bytes for them.
     public let unfinished: Int
   }
 

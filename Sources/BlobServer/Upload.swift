@@ -197,7 +197,7 @@ final class Upload: Sendable {
     }
   }
 
-  /// Deletes the bytes of an upload that was invalidated; returns false for other uploads. Blocks.
+  /// Deletes the bytes of an upload that was invalidated; returns false for other uploads. This call blocks.
   @discardableResult func deleteInvalid() -> Bool {
     let (isInvalid, held) = state.withLock { state -> (Bool, (any Reception)?) in
       guard case .ended(.failure(let error)) = state.phase, error.isPastLength else { return (false, nil) }
@@ -211,7 +211,8 @@ final class Upload: Sendable {
     return true
   }
 
-  /// Ends the upload and deletes its bytes. Throws 409 if publishing began, or `writer` is not the newest. Blocks.
+  /// Ends the upload and deletes its bytes. Throws 409 if publishing began, or `writer` is not the newest. This call
+  /// blocks.
   func terminate(by writer: Int? = nil) throws(ServerError) {
     let held = try state.withLock { (state) throws(ServerError) in
       if let writer, writer != state.writer { throw State.takenOver }

@@ -100,7 +100,7 @@ final class Uploads: Sendable {
     }
   }
 
-  /// Ends an unfinished upload. A finished one is only forgotten: the published file stays. Blocks.
+  /// Ends an unfinished upload. A finished one is only forgotten: the published file stays. This call blocks.
   func terminate(_ id: UploadID) throws(ServerError) {
     let claimant = try store.unlessClaimed(id) { () throws(ServerError) in try terminateUnclaimed(id) }
     guard let claimant else { return }

@@ -27,8 +27,8 @@ final class BegunSource: BlobSource, @unchecked Sendable {
 
   func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
-  /// Opens the source at its first byte, and waits for that byte. A sequential source is only opened: what is read of it
-  /// would be lost if the request could not be sent. Blocks.
+  /// Opens the source at its first byte, and waits for that byte. A sequential source is only opened: what is read of
+  /// it would be lost if the request could not be sent. This call blocks.
   func begin(_ cancel: Cancellation) throws(BlobError) {
     var retries = 0
     let end = ContinuousClock.now + patience

@@ -228,7 +228,7 @@ private struct ReceivedResponse {
 }
 
 extension BlobSlice {
-  /// A copy with length and version, if the source knows them. Blocks.
+  /// A copy with length and version, if the source knows them. This call blocks.
   fileprivate func pinned(_ cancel: Cancellation) throws(BlobError) -> BlobSlice {
     let info = try source.info(cancel)
     let rest = info.length.map { $0 - start }

@@ -178,8 +178,8 @@ final class Comparison: @unchecked Sendable {
     return BlobError(.changed, message)
   }
 
-  /// Call after the last received byte. Throws if bytes of the source are left, unless `mayBeShort`. Returns whether none
-  /// are left. Blocks.
+  /// Call after the last received byte. Throws if bytes of the source are left, unless `mayBeShort`. Returns whether
+  /// none are left. This call blocks.
   func end(mayBeShort: Bool) throws(UploadError) -> Bool {
     do throws(BlobError) {
       return try isWhole(mayBeShort)

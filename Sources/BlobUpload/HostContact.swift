@@ -12,8 +12,8 @@ struct HostContact: ~Copyable, Sendable {
   /// The destination exists: a connection to it was made, or it has responded.
   var isReal: Bool { reached.load(ordering: .relaxed) || hasAnswered }
   var hasAnswered: Bool { answered.load(ordering: .relaxed) }
-  /// The server has responded to a request with success. That request may have stored nothing, such as the creation of
-  /// an upload.
+  /// The server has responded to a request with success. The request may have stored no bytes, for example if it
+  /// created an upload.
   var hasAccepted: Bool { accepted.load(ordering: .relaxed) }
   /// The server has at least one whole file, which this run has sent or has found there.
   var hasStored: Bool { stored.load(ordering: .relaxed) }

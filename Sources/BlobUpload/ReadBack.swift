@@ -29,8 +29,8 @@ extension Uploader {
         comparison = begun
         try await context.compare(begun)
       } _: { error async throws(UploadError) in
-        // The bytes that have arrived need not come again, so a line that breaks now and then is no reason to give up. Where all
-        // of them come again, only those beyond the farthest point count.
+        // The bytes that have arrived need not come again, so a line that breaks now and then is no reason to give up.
+        // If the server sends all bytes again, only bytes after the farthest offset so far count as progress.
         let more = (comparison?.received ?? 0) - farthest
         if more >= UploadContext.leastPart {
           farthest += more
@@ -70,7 +70,8 @@ extension UploadContext {
   private func readBack(
     _ comparison: Comparison, mayBeShort: Bool = false
   ) async throws(UploadError) -> ReadBack {
-    // The source is read where the content arrives, and may wait there for as long as it likes.
+    // The comparison reads the source on the thread that receives the content. That read may block without a limit, so
+    // cancelling the task cancels the comparison.
     let result: Result<ReadBack, UploadError> = await withTaskCancellationHandler {
       do throws(UploadError) {
         return .success(try await read(comparison, mayBeShort))
@@ -91,7 +92,7 @@ extension UploadContext {
       guard let answered = try await receive(&request, comparison) else { continue }
       guard answered.hasFile else { return ReadBack(request: request, response: answered) }
       if comparison.lacksBytes {
-        // The server has given a part of the rest. RFC 9110 §15.3.7.
+        // The response (206) had only a part of the missing bytes. RFC 9110 §15.3.7.
         if comparison.received - before < Self.leastPart { smallParts += 1 }
         if smallParts < Self.mostSmallParts { continue }
         throw UploadError(
@@ -107,7 +108,7 @@ extension UploadContext {
     }
   }
 
-  /// Fewer bytes of an answer are no progress.
+  /// A response with fewer bytes does not count as progress.
   fileprivate static var leastPart: Int64 { 16 << 10 }
   private static var mostSmallParts: Int { 100 }
 

@@ -36,8 +36,8 @@ final class RecentUploads: Sendable {
   func add(_ work: UploadQueue.Claimed, _ id: Int64, _ location: String?, isAlone: Bool) {
     // 256 open files may be more than the process may have.
     work.item.source.closeUntilNeeded()
-    // The responses to an upload of which each request had its own connection are its own. What the server has lost
-    // before is looked for all the same.
+    // The responses to an upload of which each request had its own connection are its own. If the server has lost this
+    // upload before, it is still checked.
     if detector == nil || isAlone && work.losses == 0 { return }
     let upload = Upload(work: work, id: id, location: location, isAlone: isAlone)
     state.withLock { state in

@@ -39,7 +39,8 @@ extension UploadQueue {
   }
 
   private func isStored(_ upload: RecentUploads.Upload) async -> Bool {
-    // Where the server does not say it, the file counts as stored if its response must have been that to its request.
+    // If the server does not say whether it has the file, the file counts as stored if the response certainly belonged
+    // to its request.
     let isBelieved = upload.isAlone || !recent.areMixed
     let target = upload.work.item.target
     do {

@@ -26,8 +26,9 @@ extension UploadQueue {
     await delete(ids, failures: most)
   }
 
-  /// Deletes unfinished uploads at the server and in the journal, except those that a process is sending. What is complete at
-  /// the server stays there. Ends as `deleteLeftovers` does. Returns those that the journal no longer has.
+  /// Deletes unfinished uploads at the server and in the journal, except those that a process is sending. Uploads that
+  /// are complete at the server stay there. Ends as `deleteLeftovers` does. Returns those that the journal no longer
+  /// has.
   @discardableResult
   package func delete(_ ids: [Int64], failures most: Int = .max) async -> [JournalEntry] {
     // A journal that cannot be written ends the queue elsewhere.

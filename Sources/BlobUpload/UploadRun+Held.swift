@@ -1,6 +1,6 @@
 import Blobs
 
-// What the server has of an upload, and whether these are bytes of the source.
+// Finds out how many bytes of an upload the server has, and whether they are bytes of the source.
 extension UploadRun {
   /// Asks the server how much it has. It is not asked while a request of an earlier process still appends bytes: it may
   /// no longer know the upload once it has all of them.

@@ -92,8 +92,8 @@ extension UploadRun {
     if recovery.unknownCreations.isOneTooMany(error) { throw recovery.unknownCreations.complaint(error, session) }
     // Numbered parts are sent in any order, so no offset counts them.
     let hasSent = planning.numbered == nil ? transfer.sentEnd ?? 0 > 0 : progress.hasSent
-    // A server that was killed before it acknowledged anything may have kept no record. That the connection was lost
-    // counts as a failure already.
+    // A server that was killed before it acknowledged anything may have kept no record. The lost connection was already
+    // counted as a failure.
     let isLostWithConnection =
       planning.numbered == nil && transfer.mayBeReceiving && !wasSending && transfer.best == 0
     guard isLostWithConnection || recovery.bounds.allowsRestart(hasSent: hasSent, kept: transfer.best) else {

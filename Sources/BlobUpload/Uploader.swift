@@ -157,13 +157,14 @@ public struct UploadDestination: Sendable {
       credentials = Credentials(headers, rereading: credentials.reread)
     }
   }
-  /// The user whose files are at the destination, by a name or number that does not change. What another account has uploaded
-  /// does not count as uploaded for this one, and neither goes on with the uploads of the other. The journal has only a digest
-  /// of it. nil: the user whom `headers` name, which a bearer token does not do.
+  /// The user whose files are at the destination, by a name or number that does not change. Files that another account
+  /// has uploaded do not count as uploaded for this one, and neither account continues uploads of the other. The
+  /// journal stores only a digest of the account. nil: the user whom `headers` name, which a bearer token does not do.
   public var account: String? {
     didSet { recipient = currentRecipient }
   }
-  /// For whom files are sealed. What was sealed for others, or not at all, is another upload. nil: they are sent as they are.
+  /// For whom files are sealed. A file that was sealed for others, or not sealed, is another upload. nil: they are sent
+  /// as they are.
   package var sealing: Sealing? {
     didSet { recipient = currentRecipient }
   }

@@ -38,8 +38,8 @@ public protocol BlobReader: AnyObject {
   /// Properties of the version that was opened, as of the moment of opening.
   var info: BlobInfo { get }
 
-  /// Reads at least one byte into `buffer` and returns the count; 0 only at the end. `buffer` is never empty. Blocks.
-  /// After a throw the reader is unusable: open another one.
+  /// Reads at least one byte into `buffer` and returns the count; 0 only at the end. `buffer` is never empty. This call
+  /// blocks. After a throw the reader is unusable: open another one.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int
 
   /// The file region that contains bytes still to be read, for sending a body without copying; nil if there is none.

@@ -117,7 +117,7 @@ enum Fullbore {
   }
 }
 
-/// What the program tells the shell.
+/// The exit status of the program.
 enum ExitStatus: Int32, Sendable {
   /// Everything is there.
   case ok = 0
@@ -137,6 +137,6 @@ protocol Command: Sendable {
   /// Everything that can be wrong with the arguments is thrown here, before anything is done.
   init(_ arguments: Arguments) throws(UsageError)
   func run() async -> ExitStatus
-  /// What it writes to standard output is what it was called for, and no report of its progress.
+  /// The command writes its result to standard output, and no report of its progress.
   var outputIsResult: Bool { get }
 }

@@ -3,11 +3,11 @@ import Platform
 
 /// The number of threads that the system allows this process.
 enum ThreadLimit {
-  /// What any command needs, with some to spare. More connections and sources need more.
+  /// The number of threads that any command needs, with some to spare. More connections and sources need more.
   static let fewest = 24
 
-  /// Whether `fewest` threads can run at once. Where the system refuses one, the runtime's own threads wait for ever or
-  /// end the process without a word. The threads are only started where a limit is set that could be too low.
+  /// Whether `fewest` threads can run at once. If the system refuses a thread, the runtime waits forever or ends the
+  /// process without a message. The threads are only started where a limit is set that could be too low.
   static func isSufficient() -> Bool {
     if !isLow() { return true }
     let (state, count) = (Monitor(State()), Monitor(0))

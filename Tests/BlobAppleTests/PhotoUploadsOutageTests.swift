@@ -108,7 +108,7 @@ struct PhotoUploadsOutageTests {
 
   // MARK: The end of a run
 
-  /// The system calls it before it suspends the extension, which may then be called again in the same process.
+  /// The system calls `terminate` before it suspends the extension, which may then be called again in the same process.
   @Test func anEndThatComesAfterARunDoesNotConcernTheNextOne() async throws {
     let fake = FakePhotoSystem(limit: 5)
     for number in 0..<20 { fake.add("\(number)", [photo]) }

@@ -49,7 +49,8 @@ import Testing
     }
   }
 
-  /// A token that is renewed by a token of its own is worth nothing once two have renewed it.
+  /// Some servers give out a refresh token that is valid once. If two requests renewed at the same time, both access
+  /// tokens would be invalid.
   @Test func requestsThatAreRefusedAtOnceRenewOnce() async {
     let calls = Mutex((now: 0, most: 0, all: 0))
     let credentials = Credentials(["Authorization": "Bearer first-token"]) {
@@ -116,7 +117,7 @@ import Testing
       let error = error as? UploadError
       return error?.status == 401 && error?.side == .destination && error?.recovery == .giveUp
     }
-    // WebDAV asks a first question besides. Nothing is sent again.
+    // WebDAV sends one more request before the file. No request is sent again.
     #expect(token.state.withLock { $0.requests <= 2 && $0.reads == $0.requests })
   }
 

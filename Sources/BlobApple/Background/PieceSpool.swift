@@ -36,7 +36,7 @@ package final class PieceSpool: Sendable {
   }
 
   /// Deletes what a killed process has left half-written, and returns the labels of the pieces, for which room is
-  /// reserved. A piece that was cut or has another name does not count as one. Blocks.
+  /// reserved. A piece that was cut or has another name does not count as one. This call blocks.
   func sweep() throws(BlobError) -> [TaskLabel] {
     try create()
     guard let listing = folder.withCString({ opendir($0) }) else {
@@ -71,8 +71,9 @@ package final class PieceSpool: Sendable {
     return .some(nil)
   }
 
-  /// Writes a body for which a task has reserved `most` bytes of room. Returns the label with the body's length. Nothing is
-  /// left after a throw, and if the task does not wait any more, which also frees the room. Blocks.
+  /// Writes a body for which a task has reserved `most` bytes of room. Returns the label with the body's length.
+  /// Nothing is left after a throw, and if the task does not wait any more, which also frees the room. This call
+  /// blocks.
   func write(
     _ body: BlobSlice, as label: TaskLabel, atMost most: Int64, _ cancel: Cancellation, _ handover: PieceHandover
   ) throws(BlobError) -> TaskLabel {
@@ -137,7 +138,7 @@ package final class PieceSpool: Sendable {
     return count
   }
 
-  /// Whether the piece has exactly the bytes of `body`, which is read completely. Blocks.
+  /// Whether the piece has exactly the bytes of `body`, which is read completely. This call blocks.
   func has(_ body: BlobSlice, as label: TaskLabel, _ cancel: Cancellation) throws(BlobError) -> Bool {
     let file = path(of: label).withCString { open($0, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) }
     defer { if file >= 0 { close(file) } }
@@ -159,7 +160,7 @@ package final class PieceSpool: Sendable {
     return isSame && count == label.length && size(of: path(of: label)) == count
   }
 
-  /// Why the piece cannot be read by the system now; nil: it can. Blocks.
+  /// Why the piece cannot be read by the system now; nil: it can. This call blocks.
   func problem(reading label: TaskLabel) -> BlobError? {
     let file = path(of: label).withCString { open($0, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) }
     if file < 0 { return systemError(errno, "read a piece in the spool \(folder)") }
@@ -199,7 +200,7 @@ package final class PieceSpool: Sendable {
 extension BlobSlice {
   fileprivate static let chunk = 256 << 10
 
-  /// Reads all bytes, in chunks that are valid during the call. Blocks.
+  /// Reads all bytes, in chunks that are valid during the call. This call blocks.
   fileprivate func forEachChunk(
     _ cancel: Cancellation, _ body: (UnsafeRawBufferPointer) throws(BlobError) -> Void
   ) throws(BlobError) {

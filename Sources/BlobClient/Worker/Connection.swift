@@ -16,8 +16,9 @@ enum Connection {
     }
   }
 
-  /// Whether the peer has not acknowledged the whole request yet. Also false if the system does not report it. What TLS has
-  /// sent by itself since then does not count; of TLS that libcurl does, this is not known.
+  /// Whether the peer has not acknowledged the whole request yet. Also false if the system does not report it. Bytes
+  /// that TLS has sent by itself since then are not counted, unless libcurl does the TLS: then they cannot be told
+  /// apart.
   var hasUnacknowledgedRequest: Bool {
     if case .sealed(let channel) = self { return Socket.hasUnacknowledged(socket, besides: channel.replied) }
     return Socket.hasUnacknowledged(socket)
@@ -34,8 +35,8 @@ enum Connection {
     }
   }
 
-  /// Tells, before a request reuses the connection, what the server has done since the last exchange. What has arrived is
-  /// left to be received.
+  /// Tells, before a request reuses the connection, what the server has done since the last exchange. Bytes that have
+  /// arrived stay in the socket.
   var idleState: IdleState {
     withUnsafeTemporaryAllocation(byteCount: UnaskedResponse.longest, alignment: 1) { room in
       let count: Int

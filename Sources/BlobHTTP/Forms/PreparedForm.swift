@@ -23,7 +23,7 @@ public struct PreparedForm: Sendable {
 
 /// Why a form could not be written into a file. No incomplete file remains.
 public struct FormPreparationError: Error, Sendable, CustomStringConvertible {
-  /// What failed.
+  /// The side that failed.
   public enum Side: Sendable, Hashable {
     /// A part cannot be read, or it has changed.
     case media

@@ -3,7 +3,7 @@
 /// Input that is not HTTP/1.x is refused: a line that one program skips may be a status line to another. RFC 9112 §4,
 /// §5.
 package struct HeadParser {
-  /// What a line completes.
+  /// The result of parsing one line.
   package enum Step {
     case nothing
     /// A head with a status of 1xx. A head with status 100 is reported as `nothing`.

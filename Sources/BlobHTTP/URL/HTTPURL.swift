@@ -170,7 +170,7 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
     return HTTPURL(self, text: replaced, path: path, query: nil)
   }
 
-  /// Another URL at the origin of `url`. What was added to its path, or removed there, is in normal form.
+  /// Another URL at the origin of `url`. The caller has added or removed only path segments in normal form.
   private init(_ url: HTTPURL, text: String, path: String, query: String?) {
     parts = Parts(text, path: path, query: query, url.parts.server, isNormal: url.isNormal)
   }

@@ -12,7 +12,7 @@ public struct Renderer: Sendable, Hashable {
   /// killed.
   public var patience = Duration.seconds(120)
 
-  /// Starts the helper at `program` to get its version. Blocks. Throws if it cannot be started.
+  /// Starts the helper at `program` to get its version. This call blocks. Throws if it cannot be started.
   public init(_ program: BytePath, _ cancel: Cancellation = Cancellation()) throws(BlobError) {
     self.program = program
     let process = try RenderProcess(program, ["--version"], input: nil)
@@ -22,7 +22,7 @@ public struct Renderer: Sendable, Hashable {
     version = answer
   }
 
-  /// The path of the helper in `folder`, otherwise in `PATH`; nil if there is none. Blocks.
+  /// The path of the helper in `folder`, otherwise in `PATH`; nil if there is none. This call blocks.
   public static func path(besides folder: BytePath) -> BytePath? {
     let path = getenv("PATH").map { BytePath(cString: $0).bytes } ?? []
     let folders = [folder] + path.split(separator: UInt8(ascii: ":")).map { BytePath($0) }
@@ -30,7 +30,7 @@ public struct Renderer: Sendable, Hashable {
       .first { $0.withCString { access($0, X_OK) } == 0 }
   }
 
-  /// Checks without rendering: returns nil if the edit can be rendered exactly, otherwise the reason. Blocks.
+  /// Checks without rendering: returns nil if the edit can be rendered exactly, otherwise the reason. This call blocks.
   public func refusal(
     of edit: PhotoEdit, on original: any BlobSource, _ cancel: Cancellation = Cancellation()
   ) throws(BlobError) -> RenditionRefusal? {

@@ -57,7 +57,7 @@ public struct RenditionSource: BlobSource {
     return reader
   }
 
-  /// A copy with known length, which is measured by rendering the picture once. Blocks.
+  /// A copy with known length, which is measured by rendering the picture once. This call blocks.
   public func measured(_ cancel: Cancellation) throws(BlobError) -> RenditionSource {
     let reader = try open(at: 0, cancel)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)

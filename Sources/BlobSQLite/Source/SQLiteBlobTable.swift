@@ -42,8 +42,8 @@ public struct SQLiteBlobTable: Sendable {
     self.condition = condition
   }
 
-  /// Returns up to `limit` rows with numbers above `number`, in order, without rows whose value is NULL. Blocks. Throws
-  /// `.notFound` if the file, table or column does not exist, `.unsupported` for a view.
+  /// Returns up to `limit` rows with numbers above `number`, in order, without rows whose value is NULL. This call
+  /// blocks. Throws `.notFound` if the file, table or column does not exist, `.unsupported` for a view.
   public func rows(
     after number: Int64?, limit: Int, _ cancel: Cancellation = Cancellation()
   ) throws(BlobError) -> [Row] {

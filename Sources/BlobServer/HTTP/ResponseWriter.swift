@@ -2,7 +2,7 @@ import BlobHTTP
 import Blobs
 
 /// Sends responses on one connection, as fast as the socket accepts them: a header section with the body bytes that are
-/// in memory, followed by bytes of files. Those of a single file are not copied if the system supports it.
+/// in memory, followed by bytes of files. The bytes of a single file are sent without a copy if the system supports it.
 struct ResponseWriter {
   enum Outcome { case done, blocked, broken }
   private enum Source {

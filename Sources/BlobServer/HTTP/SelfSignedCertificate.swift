@@ -17,9 +17,9 @@ import Platform
     /// A certificate that ends sooner is made anew.
     private static let leastDaysLeft = 30
 
-    /// Takes the certificate in the file `path` if it is valid for all `names`, which are host names and IP addresses, and
-    /// for another month; otherwise makes a new one and writes it there, readable by the user only. Blocks. Throws if the
-    /// file cannot be written, or OpenSSL fails.
+    /// Takes the certificate in the file `path` if it is valid for all `names`, which are host names and IP addresses,
+    /// and for another month; otherwise makes a new one and writes it there, readable by the user only. This call
+    /// blocks. Throws if the file cannot be written, or OpenSSL fails.
     public init(at path: BytePath, names: [String]) throws(ServerError) {
       files = TLSFiles(certificate: path, key: path)
       // Servers that start at the same time take turns, and all but the first one find its certificate.

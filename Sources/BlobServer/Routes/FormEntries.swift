@@ -1,8 +1,8 @@
 import Blobs
 import Synchronization
 
-/// The results for the files of one form, in the order of the form. What it keeps of a file is bounded, and so is the sum
-/// over all forms, because a client may send a form as slowly as it likes, and never read the response.
+/// The results for the files of one form, in the order of the form. The memory for one file is bounded, and so is the
+/// sum over all forms, because a client may send a form as slowly as it likes, and never read the response.
 final class FormEntries: Sendable {
   struct Entry: Sendable {
     /// The file's name. Of a name that is too long for a file, only the beginning.
@@ -47,7 +47,8 @@ final class FormEntries: Sendable {
   /// The longest name of a file, in bytes.
   private static let longestName = 255
   private static let longestMessage = 512
-  /// What an entry and its place in the response take, without the name, the folder's URL and an error message.
+  /// The bytes that an entry and its place in the response take, without the name, the folder's URL and an error
+  /// message.
   private static let entrySize = 512
 
   /// `allowance`: bytes for the entries of all forms.

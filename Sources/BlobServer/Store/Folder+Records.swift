@@ -25,7 +25,7 @@ extension Folder {
       }
       if let text { return UploadRecord(id, text) }
       if count >= 0 { continue }
-      // What the disk cannot read now may be a valid record, unless it is not even a file.
+      // A record that the disk cannot read now may still be valid, unless the name is not that of a file.
       let error = failed("read the record of upload", id.description)
       if try status(name)?.isFile == false { return nil }
       throw error

@@ -64,7 +64,8 @@ extension ContentCheck {
     return checked
   }
 
-  /// Whether there is a file at the destination, which nobody has sent. One that the destination does not tell of is none.
+  /// Whether there is a file at the destination, which nobody has sent. A file that the destination does not report
+  /// does not count.
   package func isThere(_ target: UploadTarget) async throws(UploadError) -> Bool {
     do throws(UploadError) {
       return try await uploader.patiently("\(target.path)") { () async throws(UploadError) in

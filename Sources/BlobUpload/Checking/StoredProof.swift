@@ -29,8 +29,8 @@ extension Uploader {
     destination.mayTakeQueries && destination.acquaintance.existing.queries.isTaken != false
   }
 
-  /// Compares the digests of files with those that the server makes anew of them. One request asks for all files below the
-  /// destination. Where it fails, nothing is told.
+  /// Compares the digests of files with those that the server makes anew of them. One request asks for all files below
+  /// the destination. If the request fails, the result of each of its files is `untold`.
   func proofs(of files: [ProvedFile]) async -> [StoredProof] {
     var proofs = files.map { _ in StoredProof.untold }
     var batches: [DigestBatch: [(index: Int, place: HTTPURL, name: String)]] = [:]

@@ -4,8 +4,8 @@ import Blobs
 
 /// Computes the hashes of the folders of a list.
 package enum FolderHashes {
-  /// Fills in the two hashes of each folder. That of its content is over the sorted hashes of what is in it; that of its
-  /// structure is over the sorted hashes of each name with its hash.
+  /// Fills in the two hashes of each folder. The content hash of a folder is computed over the sorted hashes of its
+  /// files and folders. The structure hash is computed over the sorted hashes of each name together with its hash.
   package static func add(to table: HashListTable, _ format: HashListFormat) throws(SQLiteError) {
     try table.with { database throws(SQLiteError) in
       try database.transaction { () throws(SQLiteError) in

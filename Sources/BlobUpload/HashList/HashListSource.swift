@@ -33,7 +33,7 @@ package struct HashListSource: BlobSource {
   package let c4: String
   package var access: BlobAccess { .random }
 
-  /// Reads the table once, to find out the length and the C4. Blocks.
+  /// Reads the table once, to find out the length and the C4. This call blocks.
   package init(_ table: HashListTable, _ facts: HashListFacts) throws(BlobError) {
     text = HashListText(table: table, facts: facts)
     let pages = Pages(text)

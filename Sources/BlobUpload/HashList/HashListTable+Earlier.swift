@@ -7,9 +7,9 @@ extension HashListTable {
     try with { database throws(SQLiteError) in try database.statement("DELETE FROM earlier").run() }
   }
 
-  /// Adds the hashes of one earlier list. Those of lists that were added before it stay, except those of a file of which this
-  /// list has another `original` hash: its content was replaced. `folder`: the folder of that list below that of the table;
-  /// empty: the same.
+  /// Adds the hashes of one earlier list. Hashes of lists that were added before stay, unless this list has another
+  /// `original` hash for the file, which means that the content was replaced. `folder`: the folder of that list below
+  /// that of the table; empty: the same.
   package func add(earlier records: [HashListRecord], in folder: BytePath = "") throws(SQLiteError) {
     func place(_ path: BytePath) -> BytePath { folder.isEmpty ? path : folder.appending(path) }
     try with { database throws(SQLiteError) in

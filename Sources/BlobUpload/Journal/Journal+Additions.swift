@@ -7,7 +7,7 @@ extension Journal {
     try read { store throws(SQLiteError) in try store.metadata.addition(of: id) }
   }
 
-  /// The same for several uploads, by their ids. Those of which nothing is stored are left out.
+  /// The same for several uploads, by their ids. Uploads without stored values are left out.
   package func additions(of ids: [Int64]) throws(JournalError) -> [Int64: JournalAddition] {
     try read { store throws(SQLiteError) in try store.metadata.additions(of: ids) }
   }

@@ -28,8 +28,8 @@ extension Journal {
     }
   }
 
-  /// How the names of these entries count on, by the entries' ids. Those that do not count, and those of earlier versions, are
-  /// left out.
+  /// The numbered names of these entries, by the entries' ids. Entries without a number, and entries of earlier
+  /// versions, are left out.
   package func numberedNames(
     of entries: [JournalEntry]
   ) throws(JournalError) -> [Int64: UploadQueue.NumberedName] {

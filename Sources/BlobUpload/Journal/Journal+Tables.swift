@@ -262,9 +262,9 @@ extension Journal {
 
   /// Lets a job that was given up be registered again by the next run; does nothing if it is not given up any more.
   ///
-  /// `replacing`: the file at the job's URL is one of ours, or may be lost, and the new version takes its place. That a
-  /// file is there is a usual reason for a job to be given up: an earlier version may have arrived although its job was
-  /// reported as failed. Only the app or its user can know whether it is that one.
+  /// `replacing`: the file at the job's URL is one of ours, or may be lost, and the new version takes its place. Jobs
+  /// are often given up because the URL already has a file: an earlier version may have arrived although its job was
+  /// reported as failed. Only the app or its user can know whether the file is that version.
   public func tryAgain(_ job: JournalJob, replacing: Bool) throws(JournalError) {
     try read { store throws(SQLiteError) in
       guard var row = try store.jobs.job(job.key), row.state == .refused else { return }

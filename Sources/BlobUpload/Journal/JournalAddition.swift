@@ -1,4 +1,4 @@
-/// What an upload was added with, for the process that begins it.
+/// The values with which an app added an upload. The process that begins the upload needs them.
 package struct JournalAddition: Sendable, Hashable, Codable {
   /// `UploadTarget.metadata`.
   package var metadata: [String: String]

@@ -20,7 +20,7 @@ public struct JournalJob: Sendable, Hashable {
   public let url: String
   /// A digest of the account for which it is uploaded; nil: none is known.
   public let account: String?
-  /// What is sent, in the form of whoever sends it.
+  /// The source, as a text whose form the sender of the job chooses.
   public var source: String
   /// The version that was sent last, whole; nil: none was. `unknownVersion`: one of several was, and not the newest for
   /// certain.

@@ -4,8 +4,8 @@ import Platform
 
 /// A key in a file beside the journal, for its owner alone.
 ///
-/// That of the seals of unfinished uploads is deleted when no upload needs it. Nobody can then open the remains of deleted rows
-/// in the journal.
+/// The key that encrypts the seals of unfinished uploads is deleted when no upload needs it. Nobody can then open the
+/// remains of deleted rows in the journal.
 ///
 /// All calls block, and are made inside a transaction of the journal, so that one process at a time makes or deletes it.
 struct SealKeyFile {

@@ -7,9 +7,9 @@ import Synchronization
 /// unfinished upload to the next one. Parts of two files would then be stored as one file.
 final class OpenUploads: Sendable {
   private struct State {
-    /// What the file of each URL is called, as `UploadSession.names` has it.
+    /// The name of the file for each upload URL, as in `UploadSession.names`.
     var open: [String: String] = [:]
-    /// URLs of two uploads. Neither may be continued.
+    /// URLs that the server has given to two uploads. Neither of the two uploads may be continued.
     var ambiguous: Set<String> = []
   }
   private let state = Mutex(State())

@@ -2,8 +2,8 @@ import BlobHTTP
 import Blobs
 import Synchronization
 
-/// The URLs to which a server has redirected PUTs. One that redirects the PUT of one name to the URL of another file would
-/// replace the first of the two files by the second.
+/// The URLs to which a server has redirected PUTs. A server that redirects two names to one URL would replace the first
+/// of the two files by the second.
 final class RedirectedPuts: Sendable {
   /// Hashes of the URL of the redirect, and of the URL that it came from first. A million URLs would need much memory.
   private let origins = Mutex<[Int: Int]>([:])

@@ -168,7 +168,8 @@ extension UploadContext {
     return all.marked(secrets().removed(from: response))
   }
 
-  /// What no text of the server may repeat that is shown or kept. `query`: of the request, where its values are secret.
+  /// The secrets that must not be shown or stored when a text of the server repeats them. `query`: of the request,
+  /// where its values are secret.
   func secrets(query: String? = nil) -> RequestSecrets {
     RequestSecrets(server.credentials.known, query: query, values: secretValues)
   }
@@ -199,7 +200,8 @@ extension UploadContext {
 }
 
 extension BlobSlice? {
-  /// At once, from its first byte. What is read once is held for the upload, which knows from where on it is wanted again.
+  /// Whether the body can be sent again at once, from its first byte. A source that can be read only once is buffered
+  /// for the upload, which knows the offset from which the server wants it again.
   fileprivate func canBeSentAgain(_ on: Exchange?) -> Bool {
     guard let self, self.length != 0 else { return true }
     return self.source.access == .random && on?.isSentOnce != true

@@ -84,7 +84,7 @@ public final class S3Signer: Sendable {
     }
   }
 
-  /// What no text of the server may repeat that is shown.
+  /// The secrets that must not be shown when a text of the server repeats them.
   var secrets: RequestSecrets { RequestSecrets(values: state.withLock { $0.credentials.secrets }) }
 
   /// Adds `x-amz-date`, `x-amz-content-sha256` if it is missing, and `Authorization`. Signs the host, the content type

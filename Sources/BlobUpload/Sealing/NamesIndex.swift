@@ -1,9 +1,10 @@
 import BlobHTTP
 import Blobs
 
-/// A file that says what the files with opaque names are called. It is sealed at the destination, and `age -d` shows its
-/// lines: `fullbore-names 1`, `key` and the key of the names, `written` and when it was written, and then one for each file.
-/// That has the path at the destination, the length and the modification time (`-`: unknown), and the path, percent-encoded.
+/// A file that says what the files with opaque names are called. It is sealed at the destination, and `age -d` shows
+/// its lines: `fullbore-names 1`, `key` and the key of the names, `written` and when it was written, and then one for
+/// each file. The line of a file has its path at the destination, the length and the modification time (`-`: unknown),
+/// and the path, percent-encoded.
 ///
 /// Times are in nanoseconds since 1970, and lengths are those of the sealed files.
 package struct NamesIndex: Sendable {
@@ -49,10 +50,10 @@ package struct NamesIndex: Sendable {
 
 // An index that is read may be hostile: everyone who has the public key can seal one.
 extension NamesIndex {
-  /// Calls `take` with each entry, some at a time, and returns what stands before them. `take` may return false: nothing
-  /// else is read then. An entry whose opaque path does not follow from the key and the path is refused, so that whoever
-  /// does not have the key cannot give files other names. Blocks. Throws what reading throws, and `.unsupported` if this is
-  /// no index, or not one as it should be.
+  /// Calls `take` with each entry, some at a time, and returns what stands before them. `take` may return false:
+  /// nothing else is read then. An entry whose opaque path does not follow from the key and the path is refused, so
+  /// that whoever does not have the key cannot give files other names. This call blocks. Throws what reading throws,
+  /// and `.unsupported` if this is no index, or not one as it should be.
   @discardableResult
   package static func read(
     _ source: any BlobSource, _ cancel: Cancellation, _ take: (Head, [Entry]) throws(BlobError) -> Bool

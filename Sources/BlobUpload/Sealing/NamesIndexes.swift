@@ -115,7 +115,8 @@ package struct NamesIndexes: Sendable {
     }
   }
 
-  /// Does the same every five minutes, until it is cancelled. What fails is tried again, and at last by the caller.
+  /// Calls `send` every five minutes, until the task is cancelled. An index that could not be sent is sent by the next
+  /// call; the caller makes the last one.
   package func sendAgainAndAgain() async {
     while (try? await Task.sleep(for: .seconds(300))) != nil { try? await send() }
   }

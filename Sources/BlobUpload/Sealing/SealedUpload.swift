@@ -72,8 +72,8 @@ package final class SealedUpload: BlobSource {
 
 // These facts identify the bytes that were sent, once their key is gone.
 extension SealedUpload {
-  /// Feeds the digest with the bytes before `offset`, which an earlier run has sent. Those that the server has beyond it
-  /// are fed when the upload goes on.
+  /// Feeds the digest with the bytes before `offset`, which an earlier run has sent. Bytes that the server has after
+  /// `offset` are fed when the upload continues.
   func hash(upTo offset: Int64) async throws(UploadError) {
     guard let hashed = key.withLock({ $0?.hashed }) else { return }
     try await readingSource { cancel, note throws(BlobError) in
@@ -94,7 +94,7 @@ extension SealedUpload {
     return hashed.value
   }
 
-  /// Blocks.
+  /// This call blocks.
   private static func read(
     _ source: HashingSource, from start: Int64, to end: Int64, _ cancel: Cancellation, _ note: (Int) -> Void = { _ in }
   ) throws(BlobError) {
@@ -122,8 +122,8 @@ extension SealedUpload {
   }
 }
 
-/// The facts about the ciphertext of an upload that is done. The journal keeps them. One reference, so that the notes about
-/// files that are not sealed stay small.
+/// The facts about the ciphertext of an upload that is done. The journal keeps them. It is a class, so that notes about
+/// files that are not sealed contain only one empty reference.
 final class SealedContent: Sendable, Equatable {
   let sha256: [UInt8]?
   /// The version that the destination gave to the stored file, where it compares what it stores with a checksum.

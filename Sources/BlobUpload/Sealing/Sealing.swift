@@ -8,7 +8,7 @@ package struct Sealing: Sendable, Hashable {
   private let prefixCount: Int64
   /// A digest of the public keys, or of the fact that there is a passphrase: what is sealed for others is another file.
   let digest: String
-  /// The opaque names that files get; nil: they keep theirs. What is sent under other names is another upload.
+  /// The opaque names that files get; nil: they keep theirs. Files that are sent under other names are other uploads.
   package var names: SealedNames?
 
   /// Throws `.unsupported` as `SealedSource.init`.

@@ -2,8 +2,8 @@ import Blobs
 
 /// The other files of the cards of which the sources are a part: formatting a card also deletes files that were not compared.
 enum CardRest {
-  /// Files and folders on the way from the folder that contains `DCIM` down to the sources, which are not on the way to any
-  /// source, sorted. Names that begin with a dot are left out. Blocks.
+  /// Files and folders on the way from the folder that contains `DCIM` down to the sources, which are not on the way to
+  /// any source, sorted. Names that begin with a dot are left out. This call blocks.
   static func paths(beside sources: [BytePath]) -> [BytePath] {
     let sources = sources.map { source in source.absolute().components.filter { $0 != "." } }
     var found: Set<BytePath> = []

@@ -32,8 +32,8 @@ final class ProvedFiles: Sendable {
     tables.indices.allSatisfy { tables[$0].isTaken(Self.key(path, $0), by: Self.version(version, $0)) }
   }
 
-  /// Removes a file and the other files of its photo, if all of them are still the versions that were proved. `names`: of
-  /// those files, in the same folder; empty: it belongs to no photo. Blocks.
+  /// Removes a file and the other files of its photo, if all of them are still the versions that were proved. `names`:
+  /// of those files, in the same folder; empty: it belongs to no photo. This call blocks.
   func remove(_ path: BytePath, with names: [BytePath]) -> Removal {
     let descriptor = path.folder.open(O_RDONLY | O_DIRECTORY)
     if descriptor < 0 { return .stays(String(cString: strerror(errno))) }

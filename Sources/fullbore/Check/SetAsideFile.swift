@@ -2,8 +2,8 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// A file that has another name in its folder for a moment. What gets its own name meanwhile is another file, and stays. All
-/// calls block.
+/// A file that has another name in its folder for a moment. Another file that gets the original name meanwhile stays.
+/// All calls block.
 struct SetAsideFile: Sendable {
   let path: BytePath
   let away: BytePath

@@ -89,7 +89,7 @@ struct ChecksumCommand: Command {
 }
 
 extension Digest {
-  /// The digest of a whole source. Blocks.
+  /// The digest of a whole source. This call blocks.
   static func reading(
     _ source: any BlobSource, _ algorithm: Algorithm, _ cancel: Cancellation = Cancellation(),
     noteRead: (Int) -> Void = { _ in }

@@ -60,7 +60,7 @@ struct DestinationPush: Sendable {
   ) async throws(UploadError) -> UploadError? {
     if reached.destination.limits.needsLength { opener.needLength() }
     var run = try await PushRun(options, reached, transport, journal, report, counters, outage)
-    // Each file is proved once, before it is removed. What is sealed can be read back only while its key is known.
+    // Each file is proved once, before it is removed. A sealed file can be read back only while its key is known.
     if removes, options.seal.sealing == nil { run.settings.verifies = false }
     var lists: HashListRun?
     if let wanted = options.hashLists {

@@ -124,7 +124,8 @@ extension UploadQueue {
     // The files do not wait for an index that cannot be asked for.
     var unsure: UploadError?
     if check { do throws(UploadError) { _ = try await indexes.unnamed() } catch { unsure = error } }
-    // An earlier run may have left files without names. What fails here fails again at the end.
+    // An earlier run may have left files without names. An index that cannot be sent here is sent again at the end, and
+    // reported there.
     try? await indexes.send()
     let ended = await withTaskGroup(of: Void.self) { group -> UploadError? in
       defer { group.cancelAll() }

@@ -113,7 +113,7 @@ struct ResumeCommand: Command {
         if let ended, ended.side == .cancelled || ended.side == .journal { return .success(ended) }
         first = first ?? ended
       }
-      // Those that this run has tried are reported already.
+      // Files that this run has tried are already reported.
       let before = Set(refused)
       pages.destinations = nil
       if !before.isEmpty {

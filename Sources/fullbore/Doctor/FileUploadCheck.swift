@@ -111,7 +111,7 @@ struct FileUploadCheck: Sendable {
     return request
   }
 
-  /// Deletes the test file. What the server keeps is told with its URL and size.
+  /// Deletes the test file. If the server keeps the file, it is reported with its URL and size.
   private func remove(isWritten: Bool) async {
     for left in leftUnderOtherNames { await tell(left.url, left.reason, isCertain: left.isCertain) }
     do throws(TransportError) {

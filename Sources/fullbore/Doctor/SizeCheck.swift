@@ -32,7 +32,7 @@ struct SizeCheck: Sendable {
     search: for size in largest > Int64(Int32.max) ? [largest, Int64(Int32.max)] : [largest] {
       switch await verdict(size) {
       case .passed(isAnswered: true): continue
-      // What the request is sent to says nothing before the end of a body.
+      // The server does not respond before the end of a body.
       case .passed(isAnswered: false): break search
       case .failed(let error):
         target.report.note("body-limit", "not measured: \(error.message)")

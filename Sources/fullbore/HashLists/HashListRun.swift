@@ -22,7 +22,7 @@ struct HashListRun: Sendable {
     }
   }
 
-  /// Writes all lists. What fails is reported.
+  /// Writes all lists. A list that cannot be written is reported.
   func finish() async throws(UploadError) {
     try await flush()
     let counters = run.counters

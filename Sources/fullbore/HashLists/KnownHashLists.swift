@@ -20,7 +20,7 @@ final class KnownHashLists: Sendable {
   /// Files of which the lists have only hashes that are not known here.
   var unknown: Set<BytePath> { state.withLock { $0.unknown } }
 
-  /// Reads the lists. What is wrong with a list that another one refers to is reported.
+  /// Reads the lists. An invalid list to which another list refers is reported.
   init(_ file: BytePath, _ folder: BytePath?, _ report: HashListReport) async throws(UploadError) {
     table = try await onThread { () throws(SQLiteError) in try HashListTable() }
     let isFolder = await BlockingPool.shared.run { OpenFolder(file, "", follow: true) != nil }

@@ -3,7 +3,8 @@ import BlobUpload
 import Blobs
 import Synchronization
 
-/// Takes down the files of a push for its hash lists, one list for each folder that arrives as its own.
+/// Records the files of a push for its hash lists. Each folder that the destination gets as a folder of its own has one
+/// list.
 final class ListedFolders: Sendable {
   /// A folder that gets a list.
   struct Root: Sendable, Hashable {
@@ -36,7 +37,7 @@ final class ListedFolders: Sendable {
   private let verifies: Bool
   private let state = Mutex(State())
 
-  /// Looks which of the sources are folders. Blocks.
+  /// Finds out which of the sources are folders. This call blocks.
   init(_ options: HashListOptions, _ push: PushOptions) {
     (self.options, verifies) = (options, push.verifies)
     var roots: [Root] = []

@@ -186,7 +186,7 @@ extension ExitStatus {
     case .destination: self = .unreachable
     case .source, .file, .journal: self = .failed
     case nil:
-      // What was skipped is not at the destination, and a card must not be emptied for it.
+      // Skipped files are not at the destination, so a success must not suggest that a card may be emptied.
       let files = counters.files
       let hasFailed = files.failed > 0 || files.skipped > 0
       self = hasFailed || counters.isIncomplete.load(ordering: .relaxed) ? .failed : .ok

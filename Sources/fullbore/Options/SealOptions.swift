@@ -134,8 +134,8 @@ struct SealOptions: Sendable {
 }
 
 extension Sealing {
-  /// The name of a sealed file at the destination ends in `.age`. One that ends so already is kept if the user has chosen it
-  /// for the file.
+  /// The name of a sealed file at the destination ends in `.age`. A name that already ends in `.age` is kept if the
+  /// user has chosen it for the file.
   static func name(_ arrival: BytePath, isChosen: Bool) -> BytePath {
     if isChosen, isName(arrival.bytes) { return arrival }
     return BytePath(arrival.bytes + ending.bytes)

@@ -69,8 +69,8 @@ final class ProgressBoard: Sendable {
   }
 
   private func boardLines(_ state: inout State, _ size: (columns: Int, rows: Int), at now: Double) -> [String] {
-    // What does not fit on the screen could not be drawn over. The last column stays empty, since a terminal that is
-    // widened may join a full line with the next one.
+    // Lines that do not fit on the screen could not be overwritten. The last column stays empty, since a terminal that
+    // is widened may join a full line with the next one.
     let width = max(1, size.columns - 1)
     let outage = state.outages.flatMap { wrapped($0.text, width, most: 3) }
     let most = max(0, min(Self.shownFiles, size.rows - 2 - state.totals.titles.count - outage.count))

@@ -89,7 +89,7 @@ final class TerminalReport: PushReport {
       defer { current = outage.isOver ? nil : outage }
       return current
     }
-    // What was wrong is drawn over, and stays readable by these lines.
+    // The next drawing overwrites the message of the outage, so these lines repeat it.
     if outage.isOver { for text in [before?.what, outage.what].compactMap(\.self) { notice(text) } }
   }
 

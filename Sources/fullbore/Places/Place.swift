@@ -27,7 +27,7 @@ struct Place: Sendable {
   /// Names that would be mistaken for schemes, or for the prefixes of protocols.
   static let reserved = Set(["http", "https", "s3", "gs", "file", "sqlite"]).union(KnownProtocols.names)
 
-  /// The options with which credentials are given. Those of a place are used together, or not at all.
+  /// The options with which credentials are given. The credential options of a place are used together, or not at all.
   static let credentials: Set = Set(
     ["token-file", "netrc", "netrc-file", "header"] + SecretCommand.declared.map(\.name))
 

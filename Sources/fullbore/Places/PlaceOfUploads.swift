@@ -37,7 +37,7 @@ extension Place {
     guard let options = try? S3Options(Arguments(self, PlacesCommand.connections)) else { return false }
     if let own = options.endpoint { return own == endpoint }
     guard let profile = options.profile else { return endpoint == nil }
-    // Where the profile cannot be read, nothing of the place is used.
+    // If the profile cannot be read, no setting of the place is used.
     return (try? S3Access.endpoint(of: profile)).map { $0 == endpoint } ?? false
   }
 
@@ -88,7 +88,8 @@ extension PaceOptions {
   func completed(for kept: JournalDestination) throws(UploadError) -> PaceOptions {
     do throws(UsageError) {
       let places = try Places.load()
-      // Of several places with this URL none decides. Where credentials depend on the choice, it is an error there.
+      // If several places have this URL, none of them is used. Code that needs credentials of one of them reports an
+      // error.
       guard let place = try? places.place(of: kept) else { return self }
       let found = try PaceOptions(Arguments(place, PlacesCommand.connections))
       var result = self

@@ -6,8 +6,8 @@ struct Prompt: Sendable {
   /// nil: standard input or standard error is no terminal.
   init?() { if isatty(0) != 1 || isatty(2) != 1 { return nil } }
 
-  /// The answer without spaces around it; nil: it is empty, or there is none. Blocks. `isSecret`: the terminal does not
-  /// show what is typed.
+  /// The answer without spaces around it; nil: it is empty, or there is none. This call blocks. `isSecret`: the
+  /// terminal does not show what is typed.
   func ask(_ question: String, isSecret: Bool = false) -> String? {
     Console.output.flush()
     Console.error.write(question)

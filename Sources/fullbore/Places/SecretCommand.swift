@@ -49,8 +49,8 @@ struct SecretCommand: Sendable, Hashable {
     defer { close(ends[0]) }
     _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
     var pid: pid_t = 0
-    // Standard error stays that of this program: the command may ask for a passphrase there. What the shell starts is ended
-    // with it, so all of it is one process group.
+    // Standard error stays that of this program: the command may ask for a passphrase there. The programs that the
+    // shell starts are ended with it, so they are one process group.
     let failure = spawnProgram(
       "/bin/sh", ["-c", text], variables: processEnvironment(),
       descriptors: [(ours: nil, its: 0), (ours: ends[1], its: 1), (ours: 2, its: 2)], hasOwnGroup: true, &pid)

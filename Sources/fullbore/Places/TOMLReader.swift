@@ -39,7 +39,7 @@ struct TOMLReader {
     return tables
   }
 
-  /// The name in `[name.name]`, of which the next character is the first bracket.
+  /// Reads the header of a table, `[name.name]`, and returns its names. The next character must be the opening bracket.
   private mutating func tableName() throws(TOMLError) -> [String] {
     take()
     if rest.first == "[" { throw TOMLError(position, "an array of tables means nothing here: write one bracket") }
@@ -60,7 +60,7 @@ struct TOMLReader {
     if rest.first == "." {
       throw TOMLError(position, "keys with dots mean nothing here: write a line with the table, as [places.NAME]")
     }
-    // What stands alone on a line may be a secret, so it is not repeated.
+    // A word alone on a line may be a secret, so the message does not repeat it.
     if !takeIf("=") { throw TOMLError(position, "wanted '=' and a value after the name of a setting") }
     skipSpaces()
     let valueStart = position
@@ -130,7 +130,7 @@ struct TOMLReader {
     return Int64(word.replacing("_", with: ""))
   }
 
-  /// Text in one line, in `"…"` with escapes, or in `'…'` without.
+  /// Reads a string of one line: `"…"` with escapes, or `'…'` without escapes.
   private mutating func string() throws(TOMLError) -> String {
     let start = position
     guard let quote = rest.first else { return "" }

@@ -27,8 +27,8 @@ final class ProgramLines {
     close(descriptor)
   }
 
-  /// Passes the lines on until the program closes the pipe or ends, which may leave another program that has the pipe open.
-  /// Returns the program's status if it has ended. Blocks.
+  /// Passes the lines on until the program closes the pipe or ends, which may leave another program that has the pipe
+  /// open. Returns the program's status if it has ended. This call blocks.
   func read(until pid: pid_t) -> Int32? {
     close(end)
     isEndOpen = false

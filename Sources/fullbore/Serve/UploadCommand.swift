@@ -36,8 +36,9 @@ struct UploadCommand: Sendable {
     }
   }
 
-  /// Runs the program and waits for its end. It gets this process's environment. What it prints goes to `output`, or to this
-  /// process's standard error, because standard output belongs to the results. Returns what went wrong; nil: nothing. Blocks.
+  /// Runs the program and waits for its end. It gets this process's environment. What it prints goes to `output`, or to
+  /// this process's standard error, because standard output belongs to the results. Returns what went wrong; nil:
+  /// nothing. This call blocks.
   func run(on file: BytePath, _ output: (@Sendable (String) -> Void)? = nil) -> String? {
     var pid: pid_t = 0
     let lines = output.flatMap { ProgramLines($0) }

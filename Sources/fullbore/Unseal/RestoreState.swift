@@ -89,7 +89,7 @@ final class RestoreState: Sendable {
     numbers.withLock { $0[key.syncedNumber].flatMap { Int64(exactly: $0) } ?? 0 }
   }
 
-  /// Losing a line that tells of more bytes than before is harmless. One that tells of fewer is synced.
+  /// Losing a line that records more bytes than before is harmless. A line that records fewer bytes is synced.
   func noteSynced(_ key: Key, _ count: Int64) throws(BlobError) {
     let isLess = count < synced(key)
     let isNoted = append(key.syncedNumber, UInt64(count))

@@ -70,7 +70,8 @@ final class UnsealRun: Sendable {
     }
     if ended == nil, only == nil, areListed.load(ordering: .relaxed) { return await tellMissing(on: threads) }
     if ended != nil {
-      // What was written is synced, so that it is kept. A read of a file system that hangs may never return.
+      // The written bytes are synced, so that the next run can continue. A read of a file system that hangs may never
+      // return.
       await BlockingPool.shared.run { [working] in
         _ = working.wait(atMost: .seconds(10)) { $0 == 0 ? true : nil }
       }
@@ -254,12 +255,12 @@ final class UnsealRun: Sendable {
   /// A server sends the list of a folder as if it was a file, which must not be copied as one.
   private func isFolder(_ path: BytePath) async -> Bool {
     var isFolder = false
-    // What cannot be listed is no folder, or fails when it is read.
+    // A path that cannot be listed is no folder, or reading it fails later.
     try? await files.list(path) { entries in if !entries.isEmpty { isFolder = true } }
     return isFolder
   }
 
-  /// Restores a file under the name that an index has for it. Blocks.
+  /// Restores a file under the name that an index has for it. This call blocks.
   private func restore(
     _ path: BytePath, from source: any BlobSource, again: any BlobSource, _ cancel: Cancellation
   ) throws(BlobError) -> (FileRestore.Outcome, RestoredNames.Name?) {

@@ -17,11 +17,11 @@ final class EditedPhotos: Sendable {
     return names
   }
 
-  /// Whether the photo has a rendered edit. Blocks.
+  /// Whether the photo has a rendered edit. This call blocks.
   func contains(_ stem: BytePath, in folder: BytePath) -> Bool {
     folders.content(of: folder).rendered.contains(stem)
   }
 
-  /// Whether the photo has a sidecar. Blocks.
+  /// Whether the photo has a sidecar. This call blocks.
   func hasNotes(_ stem: BytePath, in folder: BytePath) -> Bool { folders.content(of: folder).noted.contains(stem) }
 }

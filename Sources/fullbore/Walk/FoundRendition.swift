@@ -42,7 +42,7 @@ struct FoundRendition: Sendable, Hashable {
 }
 
 extension FoundRendition.Finding {
-  /// The current state of a rendition from the journal. Blocks.
+  /// The current state of a rendition from the journal. This call blocks.
   init(kept intent: JournalIntent, _ renderer: RendererLocator) {
     guard let (quality, original) = FoundRendition.kept(intent.source) else {
       self = .none
@@ -58,7 +58,7 @@ extension FoundRendition.Finding {
     if case .none = found { self = .refused("\(original) has no edit any more") } else { self = found }
   }
 
-  /// Reads the sidecars of a photo, and asks the renderer whether it can render the edit. Blocks.
+  /// Reads the sidecars of a photo, and asks the renderer whether it can render the edit. This call blocks.
   static func find(_ item: TreeItem, as arrival: BytePath, _ quality: Int, _ renderer: RendererLocator) -> Self {
     switch SidecarReader(item.path).sidecar {
     case .nothing: return .none
@@ -82,7 +82,7 @@ extension FoundRendition.Finding {
   }
 }
 
-/// The edit in a photo's sidecars. Blocks.
+/// The edit in a photo's sidecars. Its methods block.
 private struct SidecarReader {
   enum Answer {
     case nothing
@@ -146,7 +146,7 @@ private func readWhole(_ path: BytePath) -> [UInt8]? {
 final class RendererLocator: Sendable {
   private let found = Mutex<Result<Renderer, BlobError>?>(nil)
 
-  /// Blocks.
+  /// This call blocks.
   func get() throws(BlobError) -> Renderer {
     try found.withLock { found -> Result<Renderer, BlobError> in
       if let found { return found }
@@ -171,7 +171,7 @@ final class RendererLocator: Sendable {
 }
 
 extension PushOptions {
-  /// How the edit of a file is sent. Blocks.
+  /// How the edit of a file is sent. This call blocks.
   func edit(of item: TreeItem) -> FoundRendition.Finding {
     guard let name = editable(item) else { return .none }
     let relative = BytePath(item.relative.folder.bytes + Gallery().renditionName(of: name).bytes)
@@ -182,7 +182,7 @@ extension PushOptions {
     return .rendered(FoundSource(rendition.place, rendition.identity, rendition.name, others: others))
   }
 
-  /// Whether a sidecar contains an edit of the file. Blocks.
+  /// Whether a sidecar contains an edit of the file. This call blocks.
   func hasEdit(_ item: TreeItem) -> Bool {
     guard editable(item) != nil else { return false }
     if case .nothing = SidecarReader(item.path).sidecar { return false }

@@ -15,7 +15,7 @@ final class LatestFolder<Content: Sendable>: Sendable {
   /// `read`: gets nil if the folder cannot be opened.
   init(_ read: @escaping @Sendable (OpenFolder?) -> Content) { self.read = read }
 
-  /// Blocks.
+  /// This call blocks.
   func content(of folder: BytePath) -> Content {
     var status = stat()
     let stamp = folder.status(&status) == 0 ? FileStamp(status) : nil

@@ -13,7 +13,7 @@ enum LostSource: Sendable, Hashable {
   /// A URL with a query. The query may be secret, so the journal contains only its digest.
   case queryNotKept
 
-  /// nil if the source exists, or if that cannot be determined from here. Blocks.
+  /// nil if the source exists, or if that cannot be determined from here. This call blocks.
   init?(_ identity: BytePath) {
     if identity == FoundSource.standardInputIdentity {
       self = .standardInput

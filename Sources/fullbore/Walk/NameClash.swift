@@ -59,8 +59,8 @@ struct NameClash: Error, Hashable {
   }
 }
 
-/// Whether both are the same file or have the same content; `ifOtherIsGone` if the second does not exist any more. Sources
-/// that are not local files count as different. Blocks.
+/// Whether both are the same file or have the same content; `ifOtherIsGone` if the second does not exist any more.
+/// Sources that are not local files count as different. This call blocks.
 private func haveSameBytes(
   _ path: BytePath, _ other: BytePath, ifOtherIsGone: Bool, _ cancel: Cancellation, noteRead: () -> Void
 ) -> Bool {

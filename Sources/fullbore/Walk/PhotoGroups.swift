@@ -19,7 +19,7 @@ final class PhotoGroups: Sendable {
     let main: BytePath?
   }
 
-  /// The group of each file; nil: it is not one of a photo's files. Blocks.
+  /// The group of each file; nil: it is not one of a photo's files. This call blocks.
   func groups(of sources: [BytePath]) -> [Member?] {
     // A folder that is being written now is listed once for all of them.
     var latest: (folder: BytePath, names: PhotoNames)?

@@ -30,7 +30,7 @@ enum Placing: Sendable, Hashable {
 
 extension PushOptions {
   /// The destination of a file, or why it is not sent. Looks for related files, and reads the file's beginning if the
-  /// layout needs the date. Blocks.
+  /// layout needs the date. This call blocks.
   func placing(of item: TreeItem) -> Placing {
     if layout == nil && edits == nil { return .at(arrival(of: item.relative)) }
     let name = GalleryName(item.path.name)
@@ -73,7 +73,8 @@ func isFile(_ path: BytePath) -> Bool {
 }
 
 extension CameraName {
-  /// The camera in the leader's metadata, otherwise that in another file of its group. nil if there is none. Blocks.
+  /// The camera in the leader's metadata, otherwise that in another file of its group. nil if there is none. This call
+  /// blocks.
   fileprivate init?(ofLeader leader: BytePath) {
     let name = GalleryName(leader.name)
     let folder = leader.folder
@@ -87,7 +88,7 @@ extension CameraName {
 
 extension CaptureDate {
   /// The date in the leader's metadata, otherwise that of another file in its group: a Live Photo's film may still have
-  /// the date that the picture has lost. nil if there is none. Blocks.
+  /// the date that the picture has lost. nil if there is none. This call blocks.
   init?(ofLeader leader: BytePath) {
     var date = CaptureDate.read(from: FileSource(leader))
     if date == nil {

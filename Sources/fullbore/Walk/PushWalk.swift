@@ -82,7 +82,8 @@ actor PushWalk: SourceWalk {
   }
 
   func next() async -> [FoundSource]? {
-    // One at a time: the feed asks the server of each URL, and requests the next one when it may ask another server.
+    // URLs are returned one at a time: the feed asks the server of each URL, and requests the next URL when it may ask
+    // another server.
     if let source = named.popFirst() { return [found(source)] }
     if let rows = await databases.next() { return rows }
     return await nextFiles()
@@ -143,7 +144,7 @@ actor PushWalk: SourceWalk {
     case at(BytePath, others: [BytePath], edit: FoundRendition.Finding)
   }
 
-  /// Blocks. Has no further effect once it was abandoned.
+  /// This call blocks. Once the walk was abandoned, the call has no further effect.
   private nonisolated func look(at event: TreeEvent) -> Look {
     guard case .file(let item) = event, promised.take(item) else { return .known }
     if isWatch, UnfinishedName.matches(item.path.name) { return .leftOut(UnfinishedName.reason) }
@@ -158,7 +159,7 @@ actor PushWalk: SourceWalk {
     }
   }
 
-  /// Blocks.
+  /// This call blocks.
   private nonisolated func edit(of item: TreeItem) -> FoundRendition.Finding {
     if !isWatch { return options.edit(of: item) }
     return options.hasEdit(item) ? .refused("a watch renders none") : .none

@@ -71,7 +71,7 @@ enum SetAsideName {
     /// The file already had that name too, so that the walk of its folder finds it without more.
     private(set) var hadBothNames = false
 
-    /// nil: `name` is none of these names. `folder`: an absolute path. Blocks.
+    /// nil: `name` is none of these names. `folder`: an absolute path. This call blocks.
     init?(_ name: BytePath, in folder: BytePath, _ rule: Rule) {
       guard let original = SetAsideName.original(of: name) else { return nil }
       let path = folder.appending(name)

@@ -64,7 +64,7 @@ final class SharedPass: Sendable {
   }
 
   /// Begins to take bytes from `offset`, and returns the number of the reader. nil: they are not in the buffer, so the
-  /// destination reads by itself. Blocks.
+  /// destination reads by itself. This call blocks.
   func join(
     _ index: Int, at offset: Int64, _ cancel: Cancellation
   ) throws(BlobError) -> (reader: Int, info: BlobInfo)? {
@@ -120,8 +120,8 @@ final class SharedPass: Sendable {
     }
   }
 
-  /// Copies the next bytes; 0 at the end. nil: the destination was left behind, or has a later reader, so this reader goes
-  /// on by itself. Blocks.
+  /// Copies the next bytes; 0 at the end. nil: the destination was left behind, or has a later reader, so this reader
+  /// goes on by itself. This call blocks.
   func take(
     _ index: Int, _ reader: Int, into buffer: UnsafeMutableRawBufferPointer, _ cancel: Cancellation
   ) throws(BlobError) -> Int? {
@@ -145,7 +145,7 @@ final class SharedPass: Sendable {
     }
   }
 
-  /// Waits for the result of the check at the source's end, if `offset` is the end. Blocks.
+  /// Waits for the result of the check at the source's end, if `offset` is the end. This call blocks.
   func finish(_ index: Int, _ reader: Int, length: Int64?, _ cancel: Cancellation) throws(BlobError) {
     try waiting(cancel) { () throws(BlobError) in
       try state.wait { state throws(BlobError) -> Void? in

@@ -9,8 +9,8 @@ struct ArrivedFile: HandedFile {
 
   var title: String { shown(path) }
 
-  /// Whether the file is still the version that is at the destination. A program that deletes or moves another version would
-  /// take away what nobody has sent. Blocks.
+  /// Whether the file is still the version that is at the destination. A program that deletes or moves another version
+  /// would take away what nobody has sent. Reading this property blocks.
   var isUnchanged: Bool {
     guard let validator else { return false }
     return (try? FileSource(path).info(Cancellation()).validator) == validator

@@ -24,9 +24,9 @@ struct DeletedFiles: Sendable {
     return []
   }
 
-  /// Whether the file of the intent, which is not there, was deleted. A disk or card that was unplugged below a watched folder
-  /// takes its files along, and they may return: the closest folder that still exists must be on the disk of the file, and
-  /// the watched folder must exist. Blocks.
+  /// Whether the file of the intent, which is not there, was deleted. A disk or card that was unplugged below a watched
+  /// folder takes its files along, and they may return: the closest folder that still exists must be on the disk of the
+  /// file, and the watched folder must exist. This call blocks.
   func wasDeleted(_ intent: JournalIntent) -> Bool {
     guard let validator = intent.validator, let root = roots.first(where: { contains(intent.source, in: $0) }) else {
       return false

@@ -118,7 +118,7 @@ struct DestinationWatch: Sendable {
     try await unfinishedPages(in: journal, at: [run.destinationID]).read { page throws(UploadError) in
       let entries = await deleted.find(page)
       if entries.isEmpty { return true }
-      // What a server does not delete now is tried again when the next file is deleted.
+      // An upload that the server does not delete now is deleted when the next file is deleted.
       let ended = await queue.delete(entries.map(\.id), failures: 1)
       for entry in ended {
         report.notice(

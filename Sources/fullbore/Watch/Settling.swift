@@ -34,8 +34,8 @@ struct Settling {
   let restOnceClosed: Duration
   /// The same, if the system does not report writers and there was no event that the file was closed.
   let restUnseen: Duration
-  /// The same, after an event that the file was written and none that it was closed. That event may never come, because
-  /// some writes do not open the file.
+  /// The same, after an event that the file was written and none that it was closed. The event of the close may never
+  /// come, because some writes do not open the file.
   let restUnclosed: Duration
   /// Upper limit of the growing interval between checks of a file that stays open.
   private static let longest = Duration.seconds(30)

@@ -16,8 +16,9 @@ final class NamedRows {
     if !areClaimed { areClaimed = sources.contains { SQLiteBlobTable.withoutNumber($0) != nil } }
   }
 
-  /// Must be called inside a transaction. The upload `id` is done: unfinished uploads of the same row under other numbers
-  /// are given up, unless a live process has claimed them. What the server has of them is deleted as other leftovers.
+  /// Must be called inside a transaction. The upload `id` is done: unfinished uploads of the same row under other
+  /// numbers are given up, unless a live process has claimed them. Their bytes at the server are deleted like other
+  /// leftovers.
   func giveUpOthers(of id: Int64) throws(SQLiteError) {
     if !areClaimed { return }
     var others: [(id: Int64, key: String)] = []

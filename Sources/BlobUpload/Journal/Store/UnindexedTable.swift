@@ -165,7 +165,8 @@ struct UnindexedTable {
     return ids
   }
 
-  /// Must be called inside a transaction. An index has these files. One with a row takes the place of the lost one there.
+  /// Must be called inside a transaction. Records that an index has these files. If the path already has a row, the
+  /// index replaces the lost one.
   func note(_ files: [Int64], in index: SentIndex, at destination: Int64) throws(SQLiteError) {
     let insert = try database.statement(
       """

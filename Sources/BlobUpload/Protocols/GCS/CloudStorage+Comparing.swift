@@ -81,8 +81,9 @@ extension CloudStorage {
     return CloudFacts(response.body)
   }
 
-  /// What the server says of the object when it is asked, since `response` does not tell its size. That answer may have been cut,
-  /// and concerns one file; a server that never tells a size is no Google Cloud Storage.
+  /// Asks the server for the object, because `response` does not contain its size. A missing size in one response
+  /// concerns one file, because the response may have been cut. A server that never returns a size is not Google Cloud
+  /// Storage.
   private func facts(
     of object: CloudObject, insteadOf response: HTTPResponse, to request: HTTPRequest, _ with: UploadContext
   ) async throws(UploadError) -> CloudFacts {
