@@ -22,7 +22,7 @@ enum Router {
         return .reply(SharePages.gate(refusal, request.headers, method, target, service))
       }
       if ["PUT", "POST", "PATCH"].contains(method) { try checkCoding(request.headers) }
-      let call = Call(request, method: method, target, service)
+      let call = RoutedRequest(request, method: method, target, service)
       return MonitoringRoutes.metrics(call) ?? file(call)
     } catch {
       return .refuse(error)
@@ -30,12 +30,12 @@ enum Router {
   }
 
   /// The plan for a request that has all it needs to be processed.
-  static func file(_ call: Call) -> Plan {
+  static func file(_ call: RoutedRequest) -> Plan {
     call.request.beginVisit(call.service.counters)
     do throws(ServerError) { return try route(call) } catch { return .refuse(error) }
   }
 
-  private static func route(_ call: Call) throws(ServerError) -> Plan {
+  private static func route(_ call: RoutedRequest) throws(ServerError) -> Plan {
     if let name = call.target.uploadName {
       return try TusRoutes.isMeant(call) ? TusRoutes.plan(call, name) : IETFRoutes.plan(call, name)
     }
@@ -100,7 +100,7 @@ enum Router {
 }
 
 /// A request with its parsed target and the service, as passed to routes.
-struct Call: Sendable {
+struct RoutedRequest: Sendable {
   let request: Request
   let method: String
   let target: RequestTarget

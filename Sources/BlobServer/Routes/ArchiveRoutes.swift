@@ -9,7 +9,7 @@ import Blobs
 /// a restart of the server, the files before the range are read once, as for a digest that a client asks for.
 enum ArchiveRoutes {
   /// nil: the request does not ask for an archive.
-  static func plan(_ call: Call, _ path: ServedPath) throws(ServerError) -> Plan? {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath) throws(ServerError) -> Plan? {
     guard let name = try call.target.value(of: "archive") else { return nil }
     guard let format = ArchiveFormat(rawValue: String(decoding: name, as: UTF8.self)) else {
       throw ServerError(400, "an archive is 'zip' or 'tar'")
@@ -22,7 +22,7 @@ enum ArchiveRoutes {
   }
 
   private static func plan(
-    _ call: Call, _ path: ServedPath, _ format: ArchiveFormat, _ place: Allowance.Permit
+    _ call: RoutedRequest, _ path: ServedPath, _ format: ArchiveFormat, _ place: Allowance.Permit
   ) throws(ServerError) -> Plan {
     let service = call.service
     let isWanted = { !call.request.clientHasGone }

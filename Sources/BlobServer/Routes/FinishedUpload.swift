@@ -4,14 +4,14 @@ import BlobHTTP
 /// Digests of the whole file in a request for an upload that is already finished. They may come too late for the
 /// publication, if an earlier request has ended the upload.
 struct LateDigests: Sendable {
-  private let call: Call
+  private let call: RoutedRequest
   private let file: OpenItem
   private let answer: @Sendable (ServerError?) -> Reply
 
   /// Compares the digests with the published file. `answer` gets nil if they match or there are none, otherwise the
   /// error of the mismatch. Throws 410 if the file was replaced.
   static func plan(
-    _ call: Call, _ saved: SavedUpload, _ answer: @escaping @Sendable (ServerError?) -> Reply
+    _ call: RoutedRequest, _ saved: SavedUpload, _ answer: @escaping @Sendable (ServerError?) -> Reply
   ) throws(ServerError) -> Plan {
     let promised = try BodyDigests.values(of: .representation, call.headers) ?? [:]
     // The digests in the record were verified when the file was published.

@@ -9,7 +9,7 @@ import Blobs
 /// files cannot be read. `next` is the percent-encoded name for `after=` in the next request; null: there are no more names.
 /// `archive` is the URL of the folder with all below as a ZIP; null: files cannot be read.
 enum FolderJSON {
-  static func reply(_ path: ServedPath, _ list: FolderPage, _ call: Call) -> Reply {
+  static func reply(_ path: ServedPath, _ list: FolderPage, _ call: RoutedRequest) -> Reply {
     let service = call.service
     let entries = list.entries.map { text($0, in: path, service) }
     let next = list.next.map { JSONText.quoted(HTTPURL.encode($0.bytes)) } ?? "null"

@@ -42,7 +42,7 @@ final class FormReceiver: BodyReceiver {
   init(
     _ boundary: [UInt8], _ folder: ServedPath, _ existing: ExistingRule, _ answer: FormResponse,
     _ digests: BodyDigests?,
-    _ call: Call
+    _ call: RoutedRequest
   ) {
     self.folder = folder
     self.existing = existing

@@ -8,7 +8,7 @@ struct FormResponse: Sendable {
   /// The folder's URL, relative to the request's URL.
   private let folderURL: String
 
-  init(_ call: Call, _ folder: ServedPath) {
+  init(_ call: RoutedRequest, _ folder: ServedPath) {
     folderURL = call.target.reference(to: folder.folderURL)
     isForBrowser = call.headers["Accept"]?.lowercased().contains("text/html") == true
     self.folder = folder

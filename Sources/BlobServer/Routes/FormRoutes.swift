@@ -3,7 +3,7 @@ import BlobHTTP
 /// `POST` of a form to a folder: each of its files is published there, completely or not at all. RFC 7578.
 enum FormRoutes {
   /// Returns nil if the request has no form.
-  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
     let boundary: [UInt8]
     do throws(MultipartError) {
       guard let found = try MultipartBoundary.find(call.headers["Content-Type"]) else { return nil }
@@ -25,7 +25,7 @@ enum FormRoutes {
 
   /// Checks `Sec-Fetch-Site`, in addition to `Origin`, which `HostRule` has checked: browsers let pages send forms, and
   /// bodies of some media types by POST, to other sites without permission. Fetch Metadata §2.4.
-  static func checkSite(_ call: Call) throws(ServerError) {
+  static func checkSite(_ call: RoutedRequest) throws(ServerError) {
     guard let site = call.headers["Sec-Fetch-Site"], !["same-origin", "none"].contains(site) else { return }
     let origins = call.options.allowedOrigins
     if origins.contains("*") || call.headers["Origin"].map(origins.contains) == true { return }

@@ -3,7 +3,7 @@ import Blobs
 
 /// `GET` and `HEAD` of published files, as a whole or a range. RFC 9110 §9.3.1, §14.
 enum GetRoutes {
-  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     if call.options.reading == .nothing {
       throw ServerError(403, "this server only receives: nothing can be read here")
     }
@@ -41,7 +41,7 @@ enum GetRoutes {
   }
 
   /// Returns nil for a path below a file, which for reading is not a conflict (409).
-  private static func find(_ call: Call, _ path: ServedPath) throws(ServerError) -> StoredItem? {
+  private static func find(_ call: RoutedRequest, _ path: ServedPath) throws(ServerError) -> StoredItem? {
     do throws(ServerError) {
       return try call.service.store.item(at: path)
     } catch {
@@ -52,7 +52,7 @@ enum GetRoutes {
 
   /// `clientHasIt`: the preconditions show that the client already has this version.
   private static func reply(
-    _ call: Call, _ path: ServedPath, _ file: OpenItem, _ digest: String?, _ clientHasIt: Bool
+    _ call: RoutedRequest, _ path: ServedPath, _ file: OpenItem, _ digest: String?, _ clientHasIt: Bool
   ) -> Reply {
     let item = file.item
     let modified = HTTPDate.text(seconds: item.modifiedSeconds)
@@ -82,7 +82,7 @@ enum GetRoutes {
   }
 
   /// Ranges apply only to GET; `If-Range` must match exactly this version. RFC 9110 §13.1.5, §14.2.
-  static func range(_ call: Call, length: Int64, etag: String, modified: String?) -> ByteRange {
+  static func range(_ call: RoutedRequest, length: Int64, etag: String, modified: String?) -> ByteRange {
     guard call.method == "GET" else { return .whole }
     if let condition = call.headers["If-Range"], condition != etag, condition != modified { return .whole }
     return ByteRange(call.headers["Range"], of: length)

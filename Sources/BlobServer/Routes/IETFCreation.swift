@@ -8,7 +8,7 @@ enum IETFCreation {
   private static let small: Int64 = 4 << 20
 
   /// Returns nil if the request is not a resumable upload.
-  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan? {
     if call.headers["Tus-Resumable"] != nil { return nil }
     guard let ietf = IETF(call.headers), let isLast = ietf.isLast(call.headers) else { return nil }
     do throws(ServerError) {
@@ -20,7 +20,7 @@ enum IETFCreation {
   }
 
   private static func plan(
-    _ call: Call, _ path: ServedPath, isFolder: Bool, _ ietf: IETF, isLast: Bool
+    _ call: RoutedRequest, _ path: ServedPath, isFolder: Bool, _ ietf: IETF, isLast: Bool
   ) throws(ServerError) -> Plan {
     guard case .some(let length) = IETFLength(call, from: 0, isLast: isLast) else {
       return .reply(IETFRoutes.inconsistent(ietf))
@@ -62,7 +62,7 @@ enum IETFCreation {
   }
 
   private static func receive(
-    _ call: Call, _ upload: Upload, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool
+    _ call: RoutedRequest, _ upload: Upload, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool
   ) throws(ServerError) -> Plan {
     // The client may resume as soon as it knows the URL: then its newer request takes over from this one.
     let writer = try upload.write(
@@ -91,7 +91,7 @@ final class IETFReceiver: BodyReceiver {
 
   init(
     _ writer: UploadWriter, _ ietf: IETF, _ digests: BodyDigests?, isLast: Bool, isCreation: Bool = false,
-    isKnown: Bool = true, _ call: Call
+    isKnown: Bool = true, _ call: RoutedRequest
   ) {
     self.writer = writer
     self.ietf = ietf

@@ -4,7 +4,7 @@ import Blobs
 /// Resumable uploads for HTTP: creation at any path below the folder, then HEAD, PATCH and DELETE of the upload's URL.
 enum IETFRoutes {
   /// A request for an upload's URL.
-  static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
+  static func plan(_ call: RoutedRequest, _ name: String) throws(ServerError) -> Plan {
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only", kind: .readOnly) }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
     guard let ietf = IETF(call.headers) else {
@@ -32,7 +32,7 @@ enum IETFRoutes {
     }
   }
 
-  private static func ask(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
+  private static func ask(_ call: RoutedRequest, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
     try UploadState.plan(call, id) { state in
       guard let offset = state.offset, state.record.concatenation == nil else { return Reply(notConcatenated) }
       var reply = ietf.answer(204, isWhole: state.isWhole, offset: offset, ["Cache-Control": "no-store"])
@@ -44,7 +44,7 @@ enum IETFRoutes {
 
   private static let notConcatenated = ServerError(404, "this upload is tus's alone: it is part of a concatenation")
 
-  private static func append(_ call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
+  private static func append(_ call: RoutedRequest, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
     do throws(ServerError) {
       return try plan(append: call, ietf, id)
     } catch {
@@ -52,7 +52,7 @@ enum IETFRoutes {
     }
   }
 
-  private static func plan(append call: Call, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
+  private static func plan(append call: RoutedRequest, _ ietf: IETF, _ id: UploadID) throws(ServerError) -> Plan {
     guard let isLast = ietf.isLast(call.headers) else {
       throw ServerError(400, "PATCH must say by Upload-Complete whether it brings the end: ?1 or ?0")
     }
@@ -137,7 +137,7 @@ enum IETFLength {
   /// The body ends past this length, which was known before.
   case past(Int64)
 
-  init(_ call: Call, from offset: Int64, isLast: Bool, known: Int64? = nil) {
+  init(_ call: RoutedRequest, from offset: Int64, isLast: Bool, known: Int64? = nil) {
     let told = StructuredField.integer(call.headers.item("Upload-Length")).flatMap { $0 < 0 ? nil : $0 }
     var lengths = [told, known].compactMap { $0 }
     if let coming = call.request.contentLength {

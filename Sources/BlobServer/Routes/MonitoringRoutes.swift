@@ -24,7 +24,7 @@ enum MonitoringRoutes {
   }
 
   /// nil: the request is for something else, or the metrics have an address of their own.
-  static func metrics(_ call: Call) -> Plan? {
+  static func metrics(_ call: RoutedRequest) -> Plan? {
     guard call.method == "GET" || call.method == "HEAD", call.target.isMetrics, call.options.metrics == nil else {
       return nil
     }

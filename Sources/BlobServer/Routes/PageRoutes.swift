@@ -6,7 +6,7 @@ enum PageRoutes {
   /// The most names of a page, which is in memory as a whole.
   private static let mostNames = 10_000
 
-  static func plan(_ call: Call, _ path: ServedPath) throws(ServerError) -> Plan {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath) throws(ServerError) -> Plan {
     let start = try call.target.value(of: "after").map { BytePath($0) }
     let limit = try call.target.value(of: "limit").flatMap { Int(String(decoding: $0, as: UTF8.self)) }
     let most = limit.map { min(max(1, $0), mostNames) } ?? mostNames

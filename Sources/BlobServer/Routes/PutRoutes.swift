@@ -2,7 +2,7 @@ import BlobHTTP
 
 /// `PUT`, and `POST` of a bare body: the body becomes the file with that name, completely or not at all. RFC 9110 §9.3.4.
 enum PutRoutes {
-  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     // Browsers and curl use this type where nobody has thought of one, and its bodies are rarely files.
     if call.method == "POST", call.headers["Content-Type"]?.isSameField("application/x-www-form-urlencoded") == true {
       throw ServerError(
@@ -38,7 +38,7 @@ enum PutRoutes {
   /// The path itself, or for a POST to a folder, the file in it that `Content-Disposition` names; nil: it names none.
   /// Throws 409 if the URL of a folder ends without a slash in the name of the file: it is meant for the file itself, and
   /// would replace one in the folder that nobody has named.
-  static func target(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> ServedPath? {
+  static func target(_ call: RoutedRequest, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> ServedPath? {
     let mayBeFile = !isFolder && !path.isRoot
     if call.method == "PUT" {
       if mayBeFile { return path }
@@ -51,7 +51,7 @@ enum PutRoutes {
   }
 
   /// The rule for an existing file at the target of a PUT or POST. See the two below.
-  static func rule(_ call: Call, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
+  static func rule(_ call: RoutedRequest, _ item: StoredItem?) throws(ServerError) -> ExistingRule {
     try call.method == "PUT" ? rule(call.headers, item) : rule(ofPost: call.headers, item)
   }
 
@@ -113,7 +113,7 @@ private final class PutReceiver: BodyReceiver {
 
   init(
     _ reception: any Reception, _ path: ServedPath, _ rule: ExistingRule, _ modified: ModificationTime?,
-    _ digests: BodyDigests?, whole: Int64?, _ call: Call
+    _ digests: BodyDigests?, whole: Int64?, _ call: RoutedRequest
   ) {
     self.reception = reception
     self.digests = digests

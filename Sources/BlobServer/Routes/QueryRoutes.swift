@@ -21,7 +21,7 @@ enum QueryRoutes {
   /// The algorithms of the digests that a client may want: all that this system computes.
   fileprivate static let digests = Digest.Algorithm.all.filter { Digest.Algorithm($0.name) != nil }
 
-  static func plan(_ call: Call, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     if call.options.reading == .nothing {
       throw ServerError(403, "this server only receives: nothing can be read here")
     }
@@ -45,7 +45,7 @@ enum QueryRoutes {
 
 /// Answers one list of names, on a thread that may block.
 private struct NamesAnswer {
-  private let call: Call
+  private let call: RoutedRequest
   private let folder: ServedPath
   /// nil: the client wants no digests.
   private let wanted: Digest.Algorithm?
@@ -57,7 +57,7 @@ private struct NamesAnswer {
   /// Bytes. A longer file is read only if its name is the first one, so that the answers for others do not wait for it.
   private static let longestBeside: Int64 = 256 << 20
 
-  init(_ call: Call, _ folder: ServedPath) {
+  init(_ call: RoutedRequest, _ folder: ServedPath) {
     (self.call, self.folder) = (call, folder)
     wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], QueryRoutes.digests)
     isAnew = call.headers.list("Cache-Control").contains { $0.isSameField("no-cache") }
@@ -122,13 +122,13 @@ private struct NamesAnswer {
 
 /// Receives the list of names, which is in memory until the response was sent.
 private final class NamesReceiver: BodyReceiver, @unchecked Sendable {
-  private let call: Call
+  private let call: RoutedRequest
   private let folder: ServedPath
   private let permit: Allowance.Permit
   /// Used on the connection's event thread, one call at a time.
   private var body: [UInt8] = []
 
-  init(_ call: Call, _ folder: ServedPath, _ permit: Allowance.Permit) {
+  init(_ call: RoutedRequest, _ folder: ServedPath, _ permit: Allowance.Permit) {
     (self.call, self.folder, self.permit) = (call, folder, permit)
   }
 

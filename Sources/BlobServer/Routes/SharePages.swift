@@ -38,7 +38,7 @@ enum SharePages {
   }
 
   /// The answer to a question of the page; nil: the request is for something else.
-  static func plan(_ call: Call) throws(ServerError) -> Plan? {
+  static func plan(_ call: RoutedRequest) throws(ServerError) -> Plan? {
     guard let page = call.options.page, isOwn(call.target) else { return nil }
     guard ["GET", "HEAD"].contains(call.method), name(call.target) == "about" else {
       throw ServerError(404, "the page for browsers has no such part")

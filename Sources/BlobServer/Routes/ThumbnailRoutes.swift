@@ -9,7 +9,7 @@ enum ThumbnailRoutes {
   private static let mostBytes = 64 << 10
 
   /// nil: the request does not ask for a thumbnail.
-  static func plan(_ call: Call, _ path: ServedPath, _ file: OpenItem) throws(ServerError) -> Plan? {
+  static func plan(_ call: RoutedRequest, _ path: ServedPath, _ file: OpenItem) throws(ServerError) -> Plan? {
     guard call.target.asksForThumbnail, let find = call.options.thumbnail else { return nil }
     if call.options.reading != .files {
       throw ServerError(403, "files cannot be read here, and so neither a thumbnail")

@@ -3,7 +3,7 @@ import BlobHTTP
 /// Creates final uploads from partial ones. tus 1.0 §Concatenation.
 enum TusConcatenation {
   /// `text`: the value of `Upload-Concat`, if that is not `partial`.
-  static func create(_ call: Call, _ folder: ServedPath, _ text: String) throws(ServerError) -> Plan {
+  static func create(_ call: RoutedRequest, _ folder: ServedPath, _ text: String) throws(ServerError) -> Plan {
     let parts = try parts(call, text)
     if call.headers["Upload-Length"] != nil || call.headers["Upload-Defer-Length"] != nil {
       throw ServerError(400, "a final upload is as long as its parts: no Upload-Length, no Upload-Defer-Length")
@@ -26,7 +26,9 @@ enum TusConcatenation {
   }
 
   /// The response to a repeated request, whose first response was lost; nil if the request is not a repetition.
-  private static func again(_ call: Call, _ parts: [UploadID], _ target: TusTarget) throws(ServerError) -> Plan? {
+  private static func again(_ call: RoutedRequest, _ parts: [UploadID], _ target: TusTarget) throws(ServerError)
+    -> Plan?
+  {
     guard let final = call.service.store.claimant(of: parts[0]) else { return nil }
     func isSame(_ record: UploadRecord) -> Bool {
       record.parts == parts && record.metadata == target.metadata && target.path ?? record.target == record.target
@@ -38,7 +40,7 @@ enum TusConcatenation {
     }
   }
 
-  private static func publish(_ call: Call, _ upload: Upload) -> Plan {
+  private static func publish(_ call: RoutedRequest, _ upload: Upload) -> Plan {
     if !upload.isComplete { return .reply(created(call, upload.id, upload.expires)) }
     return .later { decided in
       upload.publish { result in
@@ -53,7 +55,7 @@ enum TusConcatenation {
     }
   }
 
-  private static func created(_ call: Call, _ id: UploadID, _ expires: Int64) -> Reply {
+  private static func created(_ call: RoutedRequest, _ id: UploadID, _ expires: Int64) -> Reply {
     var reply = Reply(201, ["Location": id.location(from: call.target)])
     reply.headers["Upload-Expires"] = HTTPDate.text(expires)
     return reply
@@ -62,7 +64,7 @@ enum TusConcatenation {
   /// The length of all parts together; nil if a part's length is unknown. Throws 413 if the known lengths are too large
   /// in total.
   private static func length(
-    of parts: [UploadID], in folder: ServedPath, _ call: Call
+    of parts: [UploadID], in folder: ServedPath, _ call: RoutedRequest
   ) throws(ServerError) -> Int64? {
     var sum: Int64 = 0
     var isKnown = true
@@ -89,7 +91,7 @@ enum TusConcatenation {
   /// Parses URLs of uploads on this server, absolute or relative to the request's URL. Behind a reverse proxy they may
   /// have another scheme and host, and a path prefix. So only the id identifies an upload; no other server has the same
   /// id.
-  private static func parts(_ call: Call, _ text: String) throws(ServerError) -> [UploadID] {
+  private static func parts(_ call: RoutedRequest, _ text: String) throws(ServerError) -> [UploadID] {
     guard let urls = Concatenation.urls(text) else {
       throw ServerError(400, "Upload-Concat must be 'partial', or 'final;' and the URLs of its parts")
     }

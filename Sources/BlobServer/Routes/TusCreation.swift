@@ -10,7 +10,7 @@ struct TusCreation: Sendable {
   private let folder: ServedPath
   private let target: TusTarget
 
-  init(_ call: Call, _ folder: ServedPath, isPart: Bool) throws(ServerError) {
+  init(_ call: RoutedRequest, _ folder: ServedPath, isPart: Bool) throws(ServerError) {
     length = try Tus.number(call.headers, "Upload-Length")
     let isDeferred = call.headers["Upload-Defer-Length"]
     if let isDeferred, isDeferred != "1" { throw ServerError(400, "Upload-Defer-Length can only be 1") }
@@ -47,7 +47,7 @@ final class TusCreationReceiver: BodyReceiver {
   private let service: Service
   private let target: RequestTarget
 
-  init(_ upload: Upload, _ writer: UploadWriter, _ digests: BodyDigests?, _ call: Call) {
+  init(_ upload: Upload, _ writer: UploadWriter, _ digests: BodyDigests?, _ call: RoutedRequest) {
     self.upload = upload
     self.writer = writer
     self.digests = digests
@@ -112,7 +112,7 @@ final class TusReceiver: BodyReceiver {
   private let head: HTTPHeaders
   private let service: Service
 
-  init(_ writer: UploadWriter, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]?, _ call: Call) {
+  init(_ writer: UploadWriter, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]?, _ call: RoutedRequest) {
     self.writer = writer
     self.digests = digests
     self.promised = promised

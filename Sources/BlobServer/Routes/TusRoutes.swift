@@ -6,7 +6,7 @@ import BlobHTTP
 enum TusRoutes {
   /// Whether the request is a tus request. Both protocols use the same URLs for uploads. A client that omits the tus
   /// version, but uses the media type of tus or no sign of the other protocol, gets the error response of tus.
-  static func isMeant(_ call: Call) -> Bool {
+  static func isMeant(_ call: RoutedRequest) -> Bool {
     if call.headers["Tus-Resumable"] != nil || call.headers["Content-Type"]?.isSameField(Tus.contentType) == true {
       return true
     }
@@ -17,13 +17,13 @@ enum TusRoutes {
 
   /// Whether a POST to another URL than an upload's is meant to create an upload of tus. Without `Tus-Resumable`, it gets
   /// the error response of tus.
-  static func isCreation(_ call: Call) -> Bool {
+  static func isCreation(_ call: RoutedRequest) -> Bool {
     ["Tus-Resumable", "Upload-Length", "Upload-Defer-Length", "Upload-Concat"].contains { call.headers[$0] != nil }
       || isMeant(call)
   }
 
   /// A request for an upload's URL.
-  static func plan(_ call: Call, _ name: String) throws(ServerError) -> Plan {
+  static func plan(_ call: RoutedRequest, _ name: String) throws(ServerError) -> Plan {
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     if call.options.isReadOnly { throw ServerError(403, "the server is read-only", kind: .readOnly) }
     guard let id = UploadID(name) else { throw ServerError(404, "no such upload") }
@@ -43,7 +43,7 @@ enum TusRoutes {
   }
 
   /// Returns 412 for a missing or unsupported version: the request must not be processed. tus 1.0 §Tus-Version.
-  private static func versionRefusal(_ call: Call) -> Reply? {
+  private static func versionRefusal(_ call: RoutedRequest) -> Reply? {
     if call.method == "GET" || call.headers["Tus-Resumable"] == Tus.version { return nil }
     return Reply(
       412, ["Tus-Version": Tus.version, "Tus-Resumable": Tus.version], text: "Tus-Resumable must be \(Tus.version)")
@@ -75,7 +75,7 @@ enum TusRoutes {
 
   // MARK: PATCH
 
-  private static func patch(_ call: Call, _ id: UploadID) throws(ServerError) -> Plan {
+  private static func patch(_ call: RoutedRequest, _ id: UploadID) throws(ServerError) -> Plan {
     try checkContentType(call)
     guard let offset = try Tus.number(call.headers, "Upload-Offset") else {
       throw ServerError(400, "PATCH needs Upload-Offset")
@@ -117,7 +117,7 @@ enum TusRoutes {
     }
   }
 
-  private static func checkNewLength(_ length: Int64, _ call: Call, _ upload: Upload) throws(ServerError) {
+  private static func checkNewLength(_ length: Int64, _ call: RoutedRequest, _ upload: Upload) throws(ServerError) {
     try checkLength(length, call.options)
     let record = upload.record
     if record.length != nil || record.isPart { return }
@@ -134,7 +134,8 @@ enum TusRoutes {
 
   /// `promised`: digests of the whole file, which apply if the body completes the upload.
   private static func receive(
-    _ call: Call, _ upload: Upload, _ offset: Int64, _ digests: BodyDigests?, promised: [Digest.Algorithm: [UInt8]]?
+    _ call: RoutedRequest, _ upload: Upload, _ offset: Int64, _ digests: BodyDigests?,
+    promised: [Digest.Algorithm: [UInt8]]?
   ) throws(ServerError) -> Plan {
     if let coming = call.request.contentLength {
       let (end, overflow) = offset.addingReportingOverflow(coming)
@@ -148,7 +149,7 @@ enum TusRoutes {
     return .receive(TusReceiver(writer, digests, promised: promised, call))
   }
 
-  static func checkContentType(_ call: Call) throws(ServerError) {
+  static func checkContentType(_ call: RoutedRequest) throws(ServerError) {
     let type = call.headers["Content-Type"] ?? ""
     if !type.isSameField(Tus.contentType) {
       throw ServerError(415, "Content-Type must be \(Tus.contentType), not '\(type.prefix(100))'")
@@ -170,7 +171,7 @@ enum TusRoutes {
   // MARK: POST
 
   /// Creates an upload below `folder`. The metadata names its target.
-  static func create(_ call: Call, _ folder: ServedPath) throws(ServerError) -> Plan {
+  static func create(_ call: RoutedRequest, _ folder: ServedPath) throws(ServerError) -> Plan {
     if let refusal = versionRefusal(call) { return .reply(refusal) }
     let role = call.headers["Upload-Concat"]
     if let role, role != "partial" { return try TusConcatenation.create(call, folder, role) }

@@ -12,7 +12,7 @@ struct TusTarget: Sendable {
   /// From `group`, `group-size` and `group-position`; nil: the upload is published by itself.
   let group: UploadGroup?
 
-  init(_ call: Call, _ folder: ServedPath) throws(ServerError) {
+  init(_ call: RoutedRequest, _ folder: ServedPath) throws(ServerError) {
     metadata = call.headers["Upload-Metadata"] ?? ""
     let values = try Tus.metadata(metadata)
     existing = values["overwrite"] == Array("true".utf8) ? .replace : .keep

@@ -14,7 +14,7 @@ struct UploadState: Sendable {
 
   /// Responds once the state is reliable. The client wants to resume at the offset, so older requests are stopped from
   /// changing it.
-  static func plan(_ call: Call, _ id: UploadID, _ answer: @escaping @Sendable (UploadState) -> Reply)
+  static func plan(_ call: RoutedRequest, _ id: UploadID, _ answer: @escaping @Sendable (UploadState) -> Reply)
     throws(ServerError)
     -> Plan
   {

@@ -13,7 +13,7 @@ public struct OpenFileSource: BlobSource {
 
   /// - `found`: the stamp of the file when it was listed, if known.
   /// - `find`: called when the file is no longer at `path` at the first open; returns its current path, or nil if it is
-  ///   nowhere. This call blocks. The returned path is verified.
+  ///   nowhere. It may block. The returned path is verified.
   public init(
     _ path: BytePath, found: FileStamp? = nil,
     find: (@Sendable (Cancellation) throws(BlobError) -> BytePath?)? = nil
