@@ -3,33 +3,18 @@ import Synchronization
 
 /// Runs an actor's work on a dedicated thread, so that blocking calls do not stall a cooperative thread.
 package final class BlockingExecutor: SerialExecutor {
-  private struct State {
-    var jobs: [UnownedJob] = []
-    var ended = false
-  }
-  private let state = Monitor(State())
+  private let thread = JobThread()
 
   package init(_ name: String) {
     // Created here because the executor may be deallocated before its thread starts.
     let executor = asUnownedSerialExecutor()
-    SystemThread.start(name) { [state] in
-      while true {
-        let jobs: [UnownedJob] = state.wait { state in
-          if state.jobs.isEmpty { return state.ended ? [] : nil }
-          defer { state.jobs = [] }
-          return state.jobs
-        }
-        if jobs.isEmpty { return }
-        for job in jobs { withAutoreleasePool { job.runSynchronously(on: executor) } }
-      }
-    }
+    thread.start(name) { job in withAutoreleasePool { job.runSynchronously(on: executor) } }
   }
 
-  deinit { state.update { $0.ended = true } }
+  deinit { thread.end() }
 
   package func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    state.update { $0.jobs.append(job) }
+    thread.add(UnownedJob(job))
   }
 
   package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }

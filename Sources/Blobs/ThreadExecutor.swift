@@ -4,34 +4,20 @@ import Platform
 ///
 /// For many tasks that do little work between two suspensions. They must not block, as on any task executor.
 package final class ThreadExecutor: TaskExecutor {
-  private struct State {
-    var jobs: [UnownedJob] = []
-    var ended = false
-  }
-  private let state = Monitor(State())
+  private let thread = JobThread()
 
   package init(_ name: String) {
     // Created here because the executor may be deallocated before its thread starts.
     let executor = asUnownedTaskExecutor()
-    SystemThread.start(name) { [state] in
-      while true {
-        let jobs: [UnownedJob] = state.wait { state in
-          if state.jobs.isEmpty { return state.ended ? [] : nil }
-          defer { state.jobs = [] }
-          return state.jobs
-        }
-        if jobs.isEmpty { return }
-        for job in jobs { job.runSynchronously(on: executor) }
-      }
-    }
+    thread.start(name) { job in job.runSynchronously(on: executor) }
   }
 
-  deinit { state.update { $0.ended = true } }
+  deinit { thread.end() }
 
   package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if let here = ReadyTasks.here { return here.add(job, of: self) }
-    state.update { $0.jobs.append(job) }
+    thread.add(job)
   }
 }
 
