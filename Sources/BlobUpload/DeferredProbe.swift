@@ -34,9 +34,6 @@ package final class DeferredProbe: Sendable {
     for waiter in end.waiting { waiter.resume(returning: end.isRefused) }
   }
 
-  /// The query is pending, or was answered with no.
-  var mayBeRefused: Bool { state.withLock { $0.isOpen || $0.isRefused } }
-
   /// Waits until the query is no longer pending. Waiting ignores cancellation, since the query itself is cancelled and
   /// then ends.
   /// Throws if the response was no; `refused` has already been called with the reason.

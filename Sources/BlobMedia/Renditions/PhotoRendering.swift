@@ -54,11 +54,6 @@ public struct PhotoRendering: Sendable, Hashable {
     plan = try Self.plan(place, seenWidth, seenHeight, within: decoded)
   }
 
-  /// Whether the result equals the picture.
-  public func isIdentity(width: Int, height: Int) -> Bool {
-    plan == .exact(Area(left: 0, top: 0, width: width, height: height), .upright)
-  }
-
   private typealias Framed = (place: Affine, width: Double, height: Double)
 
   private static func frame(_ frame: PhotoEdit.Frame, _ wide: Double, _ high: Double) throws(RenditionRefusal) -> Framed
