@@ -15,7 +15,7 @@ public struct UploadError: Error, Sendable, CustomStringConvertible {
     /// nil: it reports none.
     case shrink(to: Int64?)
     /// The request does not get through in this form: send it again; the protocol now uses another form.
-    case rephrase
+    case adapt
     /// Nothing helps: the upload ends with this error.
     case giveUp
   }

@@ -8,7 +8,7 @@ extension UploadQueue {
   /// sent again, and the server compares. Nothing can compare a sealed file: on a card or a network drive, where that is
   /// usual, it counts as unchanged.
   func isWhatWasSent(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> Bool {
-    guard let now = item.info.validator, let before = entry.intent.validator, now.likeness(to: before) == .unsure else {
+    guard let now = item.info.validator, let before = entry.intent.validator, now.match(with: before) == .unsure else {
       return true
     }
     let isSame: Bool

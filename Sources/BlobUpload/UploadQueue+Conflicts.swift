@@ -236,7 +236,7 @@ extension UploadItem {
   /// The number under which this version of the item is done, if it is; `known`: what `Journal.numbersDone` has of it.
   package func number(among known: [Journal.NumberDone]) -> Int? {
     let intent = intent()
-    return known.filter { intent.likeness(to: $0.entry.intent) != .different }
+    return known.filter { intent.match(with: $0.entry.intent) != .different }
       .max { $0.entry.updated < $1.entry.updated }?.number
   }
 

@@ -28,7 +28,7 @@ extension UploadQueue {
   /// same, for example because it was renamed before it was opened. nil: it has other content, or cannot be read.
   private func renamed(_ item: UploadItem, _ before: Validator) async -> UploadItem? {
     guard let info = await info(of: item), info.length == item.info.length,
-      let now = info.validator, now != before, now.likeness(to: before) == .unsure
+      let now = info.validator, now != before, now.match(with: before) == .unsure
     else { return nil }
     var again = item
     again.info = info

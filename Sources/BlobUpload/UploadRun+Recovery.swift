@@ -5,7 +5,7 @@ import Blobs
 extension UploadRun {
   /// Prepares the next step and waits before it, or throws the final error.
   func recover(from error: UploadError) async throws(UploadError) {
-    if error.recovery == .rephrase {
+    if error.recovery == .adapt {
       guard recovery.bounds.allowsChange() else { throw uploader.destination.acquaintance.judge(refusal: error.final) }
       await rememberOverride()
       // A request that was refused for its form has changed nothing on the server.

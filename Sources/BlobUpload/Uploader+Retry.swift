@@ -81,7 +81,7 @@ func repeating<Answer>(
     } catch {
       switch error.recovery {
       case .retry, .resync: try await wait(error)
-      case .restart, .shrink, .rephrase, .giveUp: throw error
+      case .restart, .shrink, .adapt, .giveUp: throw error
       }
     }
   }

@@ -54,7 +54,7 @@ public struct Validator: Sendable, Hashable, Codable {
   }
 
   /// The result of comparing two validators.
-  public enum Likeness: Sendable {
+  public enum VersionMatch: Sendable {
     /// Version and instance are equal: the bytes are the same.
     case same
     /// The versions are equal, and the instances differ: the caller has to compare bytes.
@@ -64,7 +64,7 @@ public struct Validator: Sendable, Hashable, Codable {
   }
 
   /// Compares this validator with one that was saved in an earlier run.
-  public func likeness(to other: Validator) -> Likeness {
+  public func match(with other: Validator) -> VersionMatch {
     if version != other.version { return .different }
     return instance == other.instance ? .same : .unsure
   }

@@ -36,7 +36,7 @@ struct ConcatenatedSourceTests {
     let file = try TemporaryFile([1])
     let before = try #require(try ConcatenatedSource([file.source]).info().validator)
     try file.setModified(FileStamp.now - 30_000_000_000)
-    #expect(try ConcatenatedSource([file.source]).info().validator?.likeness(to: before) == .different)
+    #expect(try ConcatenatedSource([file.source]).info().validator?.match(with: before) == .different)
   }
 
   @Test func pieceThatEndsEarlyIsTruncated() {

@@ -115,11 +115,11 @@ struct FileSourceTests {
   @Test func theValidatorDistinguishesContentFromAttributes() throws {
     let file = try TemporaryFile(bytes)
     let before = try #require(try file.source.info().validator)
-    #expect(before.likeness(to: before) == .same)
+    #expect(before.match(with: before) == .same)
     try check(file.path.withCString { chmod($0, 0o640) } == 0)
-    #expect(try file.source.info().validator?.likeness(to: before) == .unsure)
+    #expect(try file.source.info().validator?.match(with: before) == .unsure)
     try file.overwrite([1])
-    #expect(try file.source.info().validator?.likeness(to: before) == .different)
+    #expect(try file.source.info().validator?.match(with: before) == .different)
   }
 
   @Test func fileThatWasJustWrittenIsWaitedFor() throws {

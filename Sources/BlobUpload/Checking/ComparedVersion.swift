@@ -21,7 +21,7 @@ extension BlobInfo {
   /// Whether this is the same version of a source as an earlier one, also without reading it.
   func isCertainly(_ version: Validator) -> Bool {
     guard let now = validator else { return false }
-    switch now.likeness(to: version) {
+    switch now.match(with: version) {
     case .same: return true
     case .unsure: return instanceLasts && now.hasSameNumbers(as: version)
     case .different: return false

@@ -167,7 +167,7 @@ extension ContentCheck {
   private func placed(_ items: [UploadItem]) async throws(UploadError) -> [PlacedItem] {
     do throws(JournalError) {
       let latest = zip(items, try await journal.numbersDone(by: items, uploader.destination)).map { item, done in
-        done.filter { item.intent().likeness(to: $0.entry.intent) != .different }
+        done.filter { item.intent().match(with: $0.entry.intent) != .different }
           .max { $0.entry.updated < $1.entry.updated }
       }
       let sealed = zip(items, latest).compactMap { item, latest in item.isSealed ? latest?.entry.id : nil }

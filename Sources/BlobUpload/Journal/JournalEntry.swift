@@ -49,10 +49,10 @@ public struct JournalIntent: Sendable, Hashable {
   }
 
   /// Compares the content with that of an earlier intent.
-  func likeness(to old: JournalIntent) -> Validator.Likeness {
+  func match(with old: JournalIntent) -> Validator.VersionMatch {
     if let length, let other = old.length, length != other { return .different }
     guard let validator, let other = old.validator else { return .different }
-    return validator.likeness(to: other)
+    return validator.match(with: other)
   }
 }
 

@@ -117,7 +117,7 @@ public struct PlainPut: UploadProtocol {
     if let folders, mayMissFolder, [404, 409, 500].contains(response.status), body.canBeReadTwice,
       try await folders.makeMissing(request.url.folder, with)
     {
-      error.recovery = .rephrase
+      error.recovery = .adapt
     }
     // A server refuses to replace a folder with one of these, or redirects to the name with a slash.
     if error.recovery == .giveUp, [301, 302, 307, 308, 405].contains(response.status) {

@@ -61,7 +61,7 @@ extension Tus {
     if Self.refusals.contains(response.status) {
       with.trailers.refuse()
       throw UploadError(
-        .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
+        .adapt, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
     return response
   }

@@ -192,7 +192,7 @@ public struct Tus: UploadProtocol {
     if isPart, case .whole(let result) = holding { return .finished(result) }
     if isRefused(request, hasLength: hasLength, holding, response, with) || isMisunderstood(request, response, with) {
       throw UploadError(
-        .rephrase, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
+        .adapt, .destination, "\(request.method) \(request.url): \(response.summary)", status: response.status)
     }
     try checkOverride(request, response, with)
     if response.status == 409 { throw await conflict(request, part, response, session, with) }

@@ -107,15 +107,15 @@ final class UploadClaims {
     _ entry: JournalEntry, for intent: JournalIntent, _ destination: Int64, again: Bool, _ me: Int64, _ now: Int64
   ) throws(SQLiteError) -> JournalClaim {
     if let owner = entry.owner { return .busy(owner) }
-    let likeness = intent.likeness(to: entry.intent)
+    let match = intent.match(with: entry.intent)
     if entry.state == .done || entry.isSuperseded {
-      if likeness != .different && !again {
+      if match != .different && !again {
         if !entry.isSuperseded { try rows.giveUpOthers(of: entry.id) }
         return .done(entry)
       }
       if entry.state == .done { try uploads.unindexed.keepName(of: entry.id) }
       try reset(entry, intent, destination, me, now)
-      return likeness == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
+      return match == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
     }
     if entry.session != nil, try !goesOn(entry.destination, as: uploads.destinations.destination(destination)) {
       // The caller abandons the old session, so that the server deletes its data.
