@@ -6,12 +6,12 @@
   extension BlobInputStream {
     @objc(_scheduleInCFRunLoop:forMode:)
     func schedule(inCoreLoop loop: CFRunLoop, forMode mode: CFString) {
-      core.schedule { $0.hang(nil, loop, RunLoop.Mode(mode as String)) }
+      core.schedule { $0.add(nil, loop, RunLoop.Mode(mode as String)) }
     }
 
     @objc(_unscheduleFromCFRunLoop:forMode:)
     func remove(fromCoreLoop loop: CFRunLoop, forMode mode: CFString) {
-      core.bell.remove(nil, loop, RunLoop.Mode(mode as String))
+      core.signal.remove(nil, loop, RunLoop.Mode(mode as String))
     }
 
     @objc(_setCFClientFlags:callback:context:)

@@ -124,12 +124,12 @@ public final class BlobInputStream: InputStream, StreamDelegate {
 
   /// Delivers events on the thread of this run loop, in this mode. A stream may have several run loops and modes.
   public override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-    core.schedule { $0.hang(in: runLoop, forMode: mode) }
+    core.schedule { $0.add(in: runLoop, forMode: mode) }
   }
 
   /// An event that is being handled on another thread is not interrupted.
   public override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
-    core.bell.remove(from: runLoop, forMode: mode)
+    core.signal.remove(from: runLoop, forMode: mode)
   }
 
   /// Sets the client that is called besides the delegate, and replaces an earlier client. nil, or a client without

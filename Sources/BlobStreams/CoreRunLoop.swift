@@ -45,7 +45,7 @@ final class RunLoopCallbacks: @unchecked Sendable {
     }
   }
 
-  func hang(_ number: UInt, _ sound: @escaping @Sendable () -> Void) { lock.withLock { sounds[number] = sound } }
+  func add(_ number: UInt, _ sound: @escaping @Sendable () -> Void) { lock.withLock { sounds[number] = sound } }
 
   func remove(_ number: UInt) { _ = lock.withLock { sounds.removeValue(forKey: number) } }
 

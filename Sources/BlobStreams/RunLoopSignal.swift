@@ -1,8 +1,8 @@
 import CoreFoundation
 import Foundation
 
-/// A signal that can be added to any number of run loops and modes. After `ring`, the callback is called once, on the
-/// thread of one of these run loops, while that loop runs in one of the modes. Several `ring`s before the callback runs
+/// A signal that can be added to any number of run loops and modes. After `raise`, the callback is called once, on the
+/// thread of one of these run loops, while that loop runs in one of the modes. Several `raise`s before the callback runs
 /// count as one. Any thread may call its methods.
 package final class RunLoopSignal: @unchecked Sendable {
   // `lock` guards `places`. A run-loop source may be used by any thread.
@@ -10,7 +10,7 @@ package final class RunLoopSignal: @unchecked Sendable {
   private var places: [Place] = []
   private let source: CFRunLoopSource
   /// The number by which the run loops find the callback.
-  let clapper = RunLoopCallbacks.shared.next()
+  let callbackNumber = RunLoopCallbacks.shared.next()
   private let coreLoop: @Sendable (RunLoop) -> CFRunLoop?
 
   private struct Place {
@@ -29,15 +29,15 @@ package final class RunLoopSignal: @unchecked Sendable {
   /// `coreLoop` returns the Core Foundation run loop of a `RunLoop`, or nil if it cannot be determined.
   init(_ sound: @escaping @Sendable () -> Void, coreLoop: @escaping @Sendable (RunLoop) -> CFRunLoop?) {
     self.coreLoop = coreLoop
-    source = makeSource(clapper)
-    RunLoopCallbacks.shared.hang(clapper) { [weak self] in self?.sounded(sound) }
+    source = makeSource(callbackNumber)
+    RunLoopCallbacks.shared.add(callbackNumber) { [weak self] in self?.sounded(sound) }
   }
 
   deinit { invalidate() }
 
-  package var isHung: Bool { lock.withLock { !places.isEmpty } }
+  package var isScheduled: Bool { lock.withLock { !places.isEmpty } }
 
-  package func ring() {
+  package func raise() {
     CFRunLoopSourceSignal(source)
     lock.withLock { for place in places { if let core = place.core { CFRunLoopWakeUp(core) } } }
   }
@@ -51,21 +51,21 @@ package final class RunLoopSignal: @unchecked Sendable {
     return lock.withLock { !places.isEmpty && CFRunLoopContainsSource(loop, source, mode) }
   }
 
-  private func sounded(_ sound: () -> Void) { if isHere { sound() } else { ring() } }
+  private func sounded(_ sound: () -> Void) { if isHere { sound() } else { raise() } }
 
   /// Adding it twice to the same loop and mode has no further effect.
-  package func hang(in loop: RunLoop, forMode mode: RunLoop.Mode) { hang(loop, coreLoop(loop), mode) }
+  package func add(in loop: RunLoop, forMode mode: RunLoop.Mode) { add(loop, coreLoop(loop), mode) }
 
   package func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) { remove(loop, coreLoop(loop), mode) }
 
   /// The callback is never called again, and is released.
   package func invalidate() {
     lock.withLock { places = [] }
-    RunLoopCallbacks.shared.remove(clapper)
+    RunLoopCallbacks.shared.remove(callbackNumber)
     CFRunLoopSourceInvalidate(source)
   }
 
-  func hang(_ loop: RunLoop?, _ core: CFRunLoop?, _ mode: RunLoop.Mode) {
+  func add(_ loop: RunLoop?, _ core: CFRunLoop?, _ mode: RunLoop.Mode) {
     lock.withLock {
       if index(loop, core, mode) != nil { return }
       places.append(Place(loop: loop, core: core, mode: mode))

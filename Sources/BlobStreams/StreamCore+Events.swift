@@ -5,18 +5,18 @@ extension StreamCore {
   /// because the receiver of this event may close the stream or remove it from the loop.
   func deliver() {
     guard let (event, stream, delegate, client) = next() else {
-      if !bell.isHere { bell.ring() }
+      if !signal.isHere { signal.raise() }
       return
     }
     // A stream that is its own delegate does not receive events.
     if let delegate, delegate !== stream { delegate.hear(event, of: stream) }
     client?.hear(event, of: stream)
-    if locked({ pending.endDelivery() }) { bell.ring() }
+    if locked({ pending.endDelivery() }) { signal.raise() }
   }
 
   private func next() -> (Stream.Event, BlobInputStream, (any StreamDelegate)?, HeldClient?)? {
     locked {
-      guard !pending.isEmpty, let stream = receivers.stream, bell.isHere, let event = pending.beginDelivery()
+      guard !pending.isEmpty, let stream = receivers.stream, signal.isHere, let event = pending.beginDelivery()
       else { return nil }
       return (event, stream, receivers.delegate, receivers.clientToCall)
     }
@@ -27,7 +27,7 @@ extension StreamCore {
   func setDelegate(_ delegate: (any StreamDelegate)?) {
     locked {
       receivers.delegate = delegate
-      if delegate != nil && bell.isHung { pending.dropAll() }
+      if delegate != nil && signal.isScheduled { pending.dropAll() }
     }
   }
 
@@ -39,12 +39,12 @@ extension StreamCore {
     return true
   }
 
-  /// `hang` adds the signal to a run loop.
-  func schedule(_ hang: (RunLoopSignal) -> Void) {
+  /// `add` adds the signal to a run loop.
+  func schedule(_ add: (RunLoopSignal) -> Void) {
     if locked({ phase == .closed }) { return }
-    hang(bell)
+    add(signal)
     // The signal may have been sent before any run loop could receive it.
-    if locked({ !pending.isEmpty }) { bell.ring() }
+    if locked({ !pending.isEmpty }) { signal.raise() }
   }
 }
 

@@ -6,13 +6,13 @@ extension StreamCore {
   /// result.
   func open() {
     lock.lock()
-    if case .synchronous = manner { awaitTurn() }
+    if case .synchronous = mode { awaitTurn() }
     guard phase == .new else { return unlock() }
     phase = .opening
     position.begin()
     isBusy = true
     unlock()
-    switch manner {
+    switch mode {
     case .synchronous: openReader()
     case .opening(let threads): threads.run { self.openReader() }
     case .asynchronous(let threads): threads.run { self.fetch() }
@@ -201,7 +201,7 @@ extension StreamCore {
       end()
     } else if !isAsynchronous || !position.lent.isEmpty {
       pending.add(.hasBytesAvailable)
-    } else if case .asynchronous(let threads) = manner {
+    } else if case .asynchronous(let threads) = mode {
       pending.drop(.hasBytesAvailable)
       isBusy = true
       threads.run { self.fetch() }

@@ -11,7 +11,7 @@ final class StreamCore: @unchecked Sendable {
   enum Phase { case new, opening, open, atEnd, failed, closed }
 
   /// Where the operations that block on the source run.
-  enum Manner {
+  enum StreamMode {
     /// In `open` and `read`, on the caller's thread.
     case synchronous
     /// Reads run on the caller's thread; opening runs on these threads, and `read` waits for it.
@@ -21,7 +21,7 @@ final class StreamCore: @unchecked Sendable {
   }
 
   let source: any BlobSource
-  let manner: Manner
+  let mode: StreamMode
   let block: Int
   let cancel = Cancellation()
   let lock = NSCondition()
@@ -34,34 +34,34 @@ final class StreamCore: @unchecked Sendable {
 
   var pending = PendingEvents()
   var receivers: EventReceivers
-  private(set) lazy var bell = RunLoopSignal { [weak self] in self?.deliver() }
+  private(set) lazy var signal = RunLoopSignal { [weak self] in self?.deliver() }
 
-  init(_ source: any BlobSource, _ manner: Manner, block: Int, reportsErrors: Bool) {
+  init(_ source: any BlobSource, _ mode: StreamMode, block: Int, reportsErrors: Bool) {
     self.source = source
-    self.manner = manner
+    self.mode = mode
     self.block = block
     receivers = EventReceivers(reportsErrors: reportsErrors)
     // The lazy property is initialized here, because two threads could otherwise initialize it at the same time.
-    _ = bell
+    _ = signal
   }
 
   /// Creates another core over the same source, in the same mode, that begins `count` bytes after the body's start.
   func afresh(skipping count: Int64 = 0) -> StreamCore {
     locked {
-      let core = StreamCore(source, manner, block: block, reportsErrors: receivers.reportsErrors)
+      let core = StreamCore(source, mode, block: block, reportsErrors: receivers.reportsErrors)
       let start = position.start ?? position.offset
       core.position = ReadPosition(offset: count > .max - start ? .max : start + count, start: start)
       return core
     }
   }
 
-  var isAsynchronous: Bool { if case .asynchronous = manner { true } else { false } }
+  var isAsynchronous: Bool { if case .asynchronous = mode { true } else { false } }
 
   /// Releases the lock, and signals the run loops if events became pending.
   func unlock() {
     let rings = pending.takeSignal()
     lock.unlock()
-    if rings { bell.ring() }
+    if rings { signal.raise() }
   }
 
   func locked<Result>(_ body: () -> Result) -> Result {
@@ -120,6 +120,6 @@ final class StreamCore: @unchecked Sendable {
   /// Ends all waits and events; the stream is closed or being deallocated.
   func retire() {
     cancel.cancel()
-    bell.invalidate()
+    signal.invalidate()
   }
 }

@@ -3,19 +3,19 @@ import Foundation
 /// Delivers a stream's events to its delegate: each event is pending at most once, they are delivered in the order in
 /// which they occur, and each in a separate iteration of the run loop.
 final class StreamEvents: @unchecked Sendable {
-  // `lock` guards everything but `bell`, which has its own lock, and `holds`, which the stream's end guards.
+  // `lock` guards everything but `signal`, which has its own lock, and `holds`, which the stream's end guards.
   private let lock = NSLock()
   private var pending: Stream.Event = []
   private var teller = SingleDelivery()
   private weak var owner: Stream?
   private weak var listener: (any StreamDelegate)?
-  private var bell: RunLoopSignal!
+  private var signal: RunLoopSignal!
   private let holds: (Stream.Event) -> Bool
 
   /// `holds` is called on any thread, just before an event is delivered, and returns whether the event is still true.
   init(_ holds: @escaping (Stream.Event) -> Bool) {
     self.holds = holds
-    bell = RunLoopSignal { [weak self] in self?.deliver() }
+    signal = RunLoopSignal { [weak self] in self?.deliver() }
   }
 
   /// The stream whose events are delivered.
@@ -28,27 +28,27 @@ final class StreamEvents: @unchecked Sendable {
   var delegate: (any StreamDelegate)? {
     get { lock.withLock { listener } }
     set {
-      let isHung = bell.isHung
+      let isScheduled = signal.isScheduled
       lock.withLock {
         listener = newValue
-        if newValue != nil && isHung { pending = [] }
+        if newValue != nil && isScheduled { pending = [] }
       }
     }
   }
 
-  var isScheduled: Bool { bell.isHung }
+  var isScheduled: Bool { signal.isScheduled }
 
   func schedule(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-    bell.hang(in: loop, forMode: mode)
+    signal.add(in: loop, forMode: mode)
     // The signal may have been sent before any run loop could receive it.
-    if lock.withLock({ !pending.isEmpty }) { bell.ring() }
+    if lock.withLock({ !pending.isEmpty }) { signal.raise() }
   }
 
-  func remove(_ loop: RunLoop, _ mode: RunLoop.Mode) { bell.remove(from: loop, forMode: mode) }
+  func remove(_ loop: RunLoop, _ mode: RunLoop.Mode) { signal.remove(from: loop, forMode: mode) }
 
   func tell(_ event: Stream.Event) {
     let isNew = lock.withLock { pending.insert(event).inserted }
-    if isNew { bell.ring() }
+    if isNew { signal.raise() }
   }
 
   /// Removes a pending event that is no longer true.
@@ -57,12 +57,12 @@ final class StreamEvents: @unchecked Sendable {
   /// No event is delivered any more.
   func retire() {
     lock.withLock { pending = [] }
-    bell.invalidate()
+    signal.invalidate()
   }
 
   private func deliver() {
     guard let (event, stream, delegate) = next() else {
-      if !bell.isHere { bell.ring() }
+      if !signal.isHere { signal.raise() }
       return
     }
     // A stream that is its own delegate does not receive events.
@@ -71,7 +71,7 @@ final class StreamEvents: @unchecked Sendable {
       teller.end()
       return !pending.isEmpty
     }
-    if hasMore { bell.ring() }
+    if hasMore { signal.raise() }
   }
 
   private func next() -> (Stream.Event, Stream, (any StreamDelegate)?)? {
@@ -79,7 +79,7 @@ final class StreamEvents: @unchecked Sendable {
       let order: [Stream.Event] = [
         .openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered,
       ]
-      guard let event = order.first(where: pending.contains), let owner, bell.isHere, teller.begin()
+      guard let event = order.first(where: pending.contains), let owner, signal.isHere, teller.begin()
       else { return nil }
       pending.remove(event)
       return (event, owner, listener)

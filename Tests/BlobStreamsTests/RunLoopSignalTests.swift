@@ -26,24 +26,24 @@ struct RunLoopSignalTests {
   @Test(arguments: [true, false]) func aSignalCallsItsCallbackOnItsThread(isFound: Bool) {
     let thread = LoopThread()
     let heard = Heard()
-    let bell = RunLoopSignal({ heard.hear() }, coreLoop: { isFound ? findCoreLoop($0) : nil })
-    // A ring before the bell is scheduled in a loop is stored.
-    bell.ring()
-    bell.hang(in: thread.loop, forMode: .default)
-    bell.hang(in: thread.loop, forMode: .default)
-    if isFound { bell.ring() }
+    let signal = RunLoopSignal({ heard.hear() }, coreLoop: { isFound ? findCoreLoop($0) : nil })
+    // A ring before the signal is scheduled in a loop is stored.
+    signal.raise()
+    signal.add(in: thread.loop, forMode: .default)
+    signal.add(in: thread.loop, forMode: .default)
+    if isFound { signal.raise() }
     #expect(heard.wait(for: 1))
     for rung in 2..<200 {
-      bell.ring()
+      signal.raise()
       #expect(heard.wait(for: rung))
     }
-    bell.remove(from: thread.loop, forMode: .default)
-    #expect(!bell.isHung)
+    signal.remove(from: thread.loop, forMode: .default)
+    #expect(!signal.isScheduled)
     let before = heard.count
-    bell.ring()
+    signal.raise()
     #expect(LoopPause.turnsPass(in: thread.loop) && heard.count == before, "it sounded where it had been taken away")
     #expect(heard.isOnly(thread.thread))
-    bell.invalidate()
+    signal.invalidate()
     thread.stop()
   }
 
@@ -51,19 +51,19 @@ struct RunLoopSignalTests {
     let thread = LoopThread(in: RunLoop.Mode("mine"))
     let other = LoopThread()
     let heard = Heard()
-    let bell = RunLoopSignal { heard.hear() }
-    bell.hang(in: thread.loop, forMode: RunLoop.Mode("not mine"))
-    bell.ring()
+    let signal = RunLoopSignal { heard.hear() }
+    signal.add(in: thread.loop, forMode: RunLoop.Mode("not mine"))
+    signal.raise()
     #expect(LoopPause.turnsPass(in: thread.loop, mode: RunLoop.Mode("mine")) && heard.count == 0)
-    bell.hang(in: thread.loop, forMode: RunLoop.Mode("mine"))
-    bell.ring()
+    signal.add(in: thread.loop, forMode: RunLoop.Mode("mine"))
+    signal.raise()
     #expect(heard.wait(for: 1) && heard.isOnly(thread.thread))
-    bell.hang(in: other.loop, forMode: .common)
-    bell.remove(from: thread.loop, forMode: RunLoop.Mode("mine"))
-    bell.ring()
+    signal.add(in: other.loop, forMode: .common)
+    signal.remove(from: thread.loop, forMode: RunLoop.Mode("mine"))
+    signal.raise()
     #expect(heard.wait(for: 2))
-    bell.invalidate()
-    bell.ring()
+    signal.invalidate()
+    signal.raise()
     #expect(LoopPause.turnsPass(in: other.loop) && heard.count == 2, "it sounded after its end")
     thread.stop()
     other.stop()
@@ -72,44 +72,44 @@ struct RunLoopSignalTests {
   @Test func modeThatIsTakenAwayLeavesTheOthers() {
     let thread = LoopThread()
     let heard = Heard()
-    let bell = RunLoopSignal { heard.hear() }
-    for mode in [RunLoop.Mode.default, RunLoop.Mode("other")] { bell.hang(in: thread.loop, forMode: mode) }
-    bell.remove(from: thread.loop, forMode: RunLoop.Mode("other"))
-    bell.remove(from: thread.loop, forMode: RunLoop.Mode("never hung"))
-    bell.ring()
+    let signal = RunLoopSignal { heard.hear() }
+    for mode in [RunLoop.Mode.default, RunLoop.Mode("other")] { signal.add(in: thread.loop, forMode: mode) }
+    signal.remove(from: thread.loop, forMode: RunLoop.Mode("other"))
+    signal.remove(from: thread.loop, forMode: RunLoop.Mode("never hung"))
+    signal.raise()
     #expect(heard.wait(for: 1))
-    bell.invalidate()
+    signal.invalidate()
     thread.stop()
   }
 
-  /// The behavior of a loop that noticed the ring before the bell was removed from it, and calls only now.
+  /// The behavior of a loop that noticed the ring before the signal was removed from it, and calls only now.
   @Test func aRemovedLoopPassesTheSignalOn() {
     let thread = LoopThread()
     let heard = Heard()
-    let bell = RunLoopSignal { heard.hear() }
-    bell.hang(in: .current, forMode: .default)
-    bell.hang(in: thread.loop, forMode: .default)
-    bell.remove(from: .current, forMode: .default)
-    RunLoopCallbacks.shared.sound(bell.clapper)
+    let signal = RunLoopSignal { heard.hear() }
+    signal.add(in: .current, forMode: .default)
+    signal.add(in: thread.loop, forMode: .default)
+    signal.remove(from: .current, forMode: .default)
+    RunLoopCallbacks.shared.sound(signal.callbackNumber)
     #expect(heard.wait(for: 1) && heard.isOnly(thread.thread))
-    bell.invalidate()
+    signal.invalidate()
     thread.stop()
   }
 
-  /// The bell is still scheduled there in a mode that does not run, which must not be signaled either.
+  /// The signal is still scheduled there in a mode that does not run, which must not be signaled either.
   @Test func aLoopWhoseModeWasRemovedPassesTheSignalOn() {
     let (left, thread) = (LoopThread(), LoopThread())
     let heard = Heard()
-    let bell = RunLoopSignal { heard.hear() }
+    let signal = RunLoopSignal { heard.hear() }
     for loop in [left.loop, thread.loop] {
-      for mode in [RunLoop.Mode.default, RunLoop.Mode("never run")] { bell.hang(in: loop, forMode: mode) }
+      for mode in [RunLoop.Mode.default, RunLoop.Mode("never run")] { signal.add(in: loop, forMode: mode) }
     }
-    bell.remove(from: left.loop, forMode: .default)
-    let clapper = bell.clapper
-    let timer = Timer(timeInterval: 0, repeats: false) { _ in RunLoopCallbacks.shared.sound(clapper) }
+    signal.remove(from: left.loop, forMode: .default)
+    let callbackNumber = signal.callbackNumber
+    let timer = Timer(timeInterval: 0, repeats: false) { _ in RunLoopCallbacks.shared.sound(callbackNumber) }
     left.loop.add(timer, forMode: .default)
     #expect(heard.wait(for: 1) && heard.isOnly(thread.thread))
-    bell.invalidate()
+    signal.invalidate()
     left.stop()
     thread.stop()
   }
@@ -118,15 +118,15 @@ struct RunLoopSignalTests {
     let thread = LoopThread()
     let heard = Heard()
     for _ in 0..<2000 {
-      let bell = RunLoopSignal { heard.hear() }
-      bell.hang(in: thread.loop, forMode: .default)
-      bell.ring()
-      bell.ring()
+      let signal = RunLoopSignal { heard.hear() }
+      signal.add(in: thread.loop, forMode: .default)
+      signal.raise()
+      signal.raise()
     }
     let last = RunLoopSignal { heard.hear() }
     let before = heard.count
-    last.hang(in: thread.loop, forMode: .default)
-    last.ring()
+    last.add(in: thread.loop, forMode: .default)
+    last.raise()
     #expect(heard.wait(for: before + 1))
     thread.stop()
   }
