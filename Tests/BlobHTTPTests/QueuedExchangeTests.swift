@@ -18,9 +18,9 @@ import Testing
       job.start { waiter.resume(returning: $0) }
       SystemThread.start("touching") {
         while peer.seen.heads.isEmpty { pauseThread(milliseconds: 1) }
-        let door = WorkerInbox()
+        let inbox = WorkerInbox()
         // The job has already begun, so only its inbox changes.
-        for _ in 0..<1_000_000 { _ = job.begin(on: door) }
+        for _ in 0..<1_000_000 { _ = job.begin(on: inbox) }
         peer.release()
       }
     }

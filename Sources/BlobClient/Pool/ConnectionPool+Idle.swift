@@ -6,9 +6,9 @@ extension ConnectionPool {
   /// Closes the idle connections to a server that has let a request wait. See `StalledServers`.
   func closeIdle(at url: HTTPURL) {
     state.update(waking: .none) { state in
-      for door in state.idle where door.leads(to: url) {
-        door.last = nil
-        door.letGo()
+      for inbox in state.idle where inbox.leads(to: url) {
+        inbox.last = nil
+        inbox.letGo()
       }
     }
   }
@@ -18,9 +18,9 @@ extension ConnectionPool {
     await withUnsafeContinuation { (waiter: UnsafeContinuation<Void, Never>) in
       let open = Countdown { waiter.resume() }
       state.update(waking: .none) { state in
-        for door in state.idle where door.leads(to: url) {
+        for inbox in state.idle where inbox.leads(to: url) {
           open.add()
-          door.check { open.end() }
+          inbox.check { open.end() }
         }
       }
       open.end()

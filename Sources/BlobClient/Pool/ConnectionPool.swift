@@ -31,18 +31,18 @@ final class ConnectionPool: Sendable {
     var busy: Int { workers - idle.count }
 
     /// An idle worker for `job`, preferably one that is connected to its server; nil: none is idle.
-    mutating func idleLane(for job: QueuedExchange) -> WorkerInbox? {
+    mutating func idleWorker(for job: QueuedExchange) -> WorkerInbox? {
       guard let index = idle.lastIndex(where: { $0.leads(to: job.request.url) }) ?? idle.indices.last else {
         return nil
       }
       return idle.remove(at: index)
     }
 
-    mutating func ended(_ job: QueuedExchange, _ lesson: ExchangeOutcome) {
+    mutating func ended(_ job: QueuedExchange, _ outcome: ExchangeOutcome) {
       bytesUnderWay -= job.counted
       connecting.removeAll { $0 === job }
-      if let piece = lesson.arrived { arrived(piece) }
-      if let (began, ended) = lesson.refused { width.refused(from: began, at: ended) }
+      if let piece = outcome.arrived { arrived(piece) }
+      if let (began, ended) = outcome.refused { width.refused(from: began, at: ended) }
     }
 
     mutating func arrived(_ piece: SentPiece) {
@@ -54,9 +54,9 @@ final class ConnectionPool: Sendable {
     mutating func startable() -> [(QueuedExchange, WorkerInbox?)] {
       var started: [(QueuedExchange, WorkerInbox?)] = []
       while active < width.width, !idle.isEmpty || waiting.count > connecting.count, let job = popFirst() {
-        let door = idleLane(for: job)
-        if door == nil { workers += 1 }
-        started.append((job, door))
+        let inbox = idleWorker(for: job)
+        if inbox == nil { workers += 1 }
+        started.append((job, inbox))
       }
       return started
     }
@@ -86,7 +86,7 @@ final class ConnectionPool: Sendable {
   let state: Monitor<State>
   /// Bytes that are reserved for buffers of transfers.
   let buffered = Atomic(0)
-  private let hasStirred = Atomic(false)
+  private let hasActivity = Atomic(false)
   private let waiters = Atomic(0)
   /// Buffers for a head with a small body, or for the TLS records of such a request.
   let smallBuffers = BufferPool(size: ConnectionWorker.longestHead + Int(ConnectionWorker.smallBody) + (8 << 10))
@@ -119,9 +119,9 @@ final class ConnectionPool: Sendable {
       }
       if state.active >= state.width.width { state.width.catchUp(underWay: state.bytesUnderWay) }
       if state.active < state.width.width {
-        if let door = state.idleLane(for: job) {
+        if let inbox = state.idleWorker(for: job) {
           state.bytesUnderWay += job.counted
-          return .give(door)
+          return .give(inbox)
         }
         if state.connecting.count <= state.waiting.count {
           state.workers += 1
@@ -135,7 +135,7 @@ final class ConnectionPool: Sendable {
       return .grow
     }
     switch next {
-    case .give(let door): door.give(job)
+    case .give(let inbox): inbox.give(job)
     case .start: start(job)
     case .grow: SystemThread.start("fullbore-grow") { self.grow() }
     case .wait: break
@@ -147,18 +147,18 @@ final class ConnectionPool: Sendable {
   /// The next exchange of a worker after `job`. nil: none waits, or too many workers are busy; the worker becomes idle.
   /// `kept`: a URL at the server that the worker is connected to; nil: it has no connection.
   func next(
-    for door: WorkerInbox, after job: QueuedExchange, _ lesson: ExchangeOutcome, kept: HTTPURL?
+    for inbox: WorkerInbox, after job: QueuedExchange, _ outcome: ExchangeOutcome, kept: HTTPURL?
   ) -> QueuedExchange? {
     change { state in
-      state.ended(job, lesson)
+      state.ended(job, outcome)
       if state.active <= state.width.width, let next = state.popFirst() {
         state.moved += 1
         return next
       }
-      if state.isClosed { door.close() }
-      door.last = kept
+      if state.isClosed { inbox.close() }
+      inbox.last = kept
       // Unused connections are taken in the order in which they were made: some servers accept them in this order only.
-      state.idle.insert(door, at: job.onlyConnects ? 0 : state.idle.endIndex)
+      state.idle.insert(inbox, at: job.onlyConnects ? 0 : state.idle.endIndex)
       return nil
     }
   }
@@ -176,7 +176,7 @@ final class ConnectionPool: Sendable {
   }
 
   /// Reports that a connection has sent or received bytes: the delay is not network latency alone.
-  func stirs() { if !hasStirred.load(ordering: .relaxed) { hasStirred.store(true, ordering: .relaxed) } }
+  func noteActivity() { if !hasActivity.load(ordering: .relaxed) { hasActivity.store(true, ordering: .relaxed) } }
 
   /// Runs `body`, which waits for the network and for nothing else.
   func whileWaiting<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
@@ -210,19 +210,19 @@ final class ConnectionPool: Sendable {
 
   /// Changes the state. If the width has changed, calls the follower; then starts what may start now.
   private func change<Result>(_ body: (inout State) -> Result) -> Result {
-    let (result, started, told) = state.update(waking: .none) { state in
+    let (result, started, change) = state.update(waking: .none) { state in
       let before = state.width.width
       let result = body(&state)
       let width = state.width.width
       return (result, state.startable(), width == before ? nil : state.follower.map { ($0, width) })
     }
-    for (job, door) in started { if let door { door.give(job) } else { start(job) } }
-    if let (follower, width) = told { follower(width) }
+    for (job, inbox) in started { if let inbox { inbox.give(job) } else { start(job) } }
+    if let (follower, width) = change { follower(width) }
     return result
   }
 
   /// A worker's thread is blocked in a source: a new worker replaces it.
-  func abandon(_ door: WorkerInbox, _ job: QueuedExchange) {
+  func abandon(_ inbox: WorkerInbox, _ job: QueuedExchange) {
     let next = state.update { state in
       state.bytesUnderWay -= job.counted
       let next = state.popFirst()
@@ -240,14 +240,14 @@ final class ConnectionPool: Sendable {
       defer { (state.idle, state.connecting) = ([], []) }
       return (state.idle, state.connecting)
     }
-    for door in idle { door.close() }
+    for inbox in idle { inbox.close() }
     for job in connecting { job.cancel() }
   }
 
   private func start(_ job: QueuedExchange) {
-    let door = WorkerInbox()
-    door.give(job)
-    SystemThread.start("fullbore-worker") { ConnectionWorker(self, door).run() }
+    let inbox = WorkerInbox()
+    inbox.give(job)
+    SystemThread.start("fullbore-worker") { ConnectionWorker(self, inbox).run() }
   }
 
   /// Makes one connection now, and more of them the longer the requests before the bodies get no response.
@@ -273,13 +273,13 @@ final class ConnectionPool: Sendable {
     var goesOn = true
     while goesOn {
       usleep(5000)
-      let hasStirred = hasStirred.exchange(false, ordering: .relaxed)
+      let hasActivity = hasActivity.exchange(false, ordering: .relaxed)
       let connections = change { state -> [QueuedExchange] in
         quiet = state.waiting.isEmpty ? quiet + 1 : 0
         goesOn = !state.isClosed && state.width.mayLeap && quiet < (state.expected == nil ? 20 : 2000)
         if !goesOn { state.isGrowing = false }
         defer { seen = state.moved }
-        guard goesOn, !hasStirred, state.busy > 0, allWait(state.busy), state.moved == seen else { return [] }
+        guard goesOn, !hasActivity, state.busy > 0, allWait(state.busy), state.moved == seen else { return [] }
         if !state.waiting.isEmpty { state.width.still(underWay: state.bytesUnderWay) }
         if state.expected != nil { state.width.stillBefore() }
         return state.connections(in: self)

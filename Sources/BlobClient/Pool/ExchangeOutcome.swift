@@ -40,13 +40,13 @@ struct ExchangeTimes {
 
   /// The outcome at the end of the transfer, with the unreported rest. Requests without a body say nothing about the
   /// width: each takes one round trip, however many run.
-  func lesson(of transfer: Transfer, _ answer: QueuedExchange.Answer, at now: Duration) -> ExchangeOutcome {
-    var lesson = ExchangeOutcome()
-    guard case .success(let response) = answer else { return lesson }
-    if response.status == 429 || response.status == 503 { lesson.refused = (began, now) }
+  func outcome(of transfer: Transfer, _ answer: QueuedExchange.Answer, at now: Duration) -> ExchangeOutcome {
+    var outcome = ExchangeOutcome()
+    guard case .success(let response) = answer else { return outcome }
+    if response.status == 429 || response.status == 503 { outcome.refused = (began, now) }
     if response.isSuccess, transfer.body.sent > bytes {
-      lesson.arrived = SentPiece(bytes: transfer.body.sent - bytes, began: last, ended: now)
+      outcome.arrived = SentPiece(bytes: transfer.body.sent - bytes, began: last, ended: now)
     }
-    return lesson
+    return outcome
   }
 }

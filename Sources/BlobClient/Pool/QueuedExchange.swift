@@ -27,7 +27,7 @@ final class QueuedExchange: Sendable {
   /// to a closure in a generic tuple would wrap the closure once more.
   private struct Place {
     var waiter: (@Sendable (Answer) -> Void)?
-    var door: WorkerInbox?
+    var inbox: WorkerInbox?
   }
 
   let request: HTTPRequest
@@ -87,7 +87,7 @@ final class QueuedExchange: Sendable {
       case .running:
         guard move(.running, .cancelling) else { continue }
         cancellation.cancel()
-        place.withLock { $0.door }?.alarm.raise()
+        place.withLock { $0.inbox }?.alarm.raise()
         return
       case .outside:
         guard move(.outside, .leaving) else { continue }
@@ -110,16 +110,16 @@ final class QueuedExchange: Sendable {
   /// The waiter continues without the worker, unless the worker has returned.
   private func abandon() {
     guard move(.leaving, .abandoned) else { return }
-    let door = place.withLock { $0.door }
+    let inbox = place.withLock { $0.inbox }
     resume(.failure(cancelled("while the source was read")))
-    if let door { pool.abandon(door, self) }
+    if let inbox { pool.abandon(inbox, self) }
   }
 
   // MARK: Called by the worker
 
   /// false: the exchange was cancelled while it waited.
-  func begin(on door: WorkerInbox) -> Bool {
-    place.withLock { $0.door = door }
+  func begin(on inbox: WorkerInbox) -> Bool {
+    place.withLock { $0.inbox = inbox }
     return move(.queued, .running)
   }
 

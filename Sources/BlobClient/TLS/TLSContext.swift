@@ -146,7 +146,7 @@ struct TLSProblem: Error {
   var words: String
 
   init(_ code: TransportError.Code, _ words: String) { (self.code, self.words) = (code, words) }
-  init(_ told: (TransportError.Code, String)) { (code, words) = told }
+  init(_ problem: (TransportError.Code, String)) { (code, words) = problem }
 }
 
 /// The reason why the last OpenSSL call failed.
@@ -173,8 +173,8 @@ extension TLSProblem {
   }
 
   private init(verdict: Int, _ server: String, _ host: String, _ caFile: String?) {
-    if let told = Certificates.problem(verdict, server, caFile: caFile) {
-      self.init(told)
+    if let problem = Certificates.problem(verdict, server, caFile: caFile) {
+      self.init(problem)
     } else if [Int(X509_V_ERR_HOSTNAME_MISMATCH), Int(X509_V_ERR_IP_ADDRESS_MISMATCH)].contains(verdict) {
       self.init(Certificates.isForAnother(than: host, server))
     } else {

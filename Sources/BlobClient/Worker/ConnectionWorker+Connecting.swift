@@ -103,12 +103,12 @@ extension ConnectionWorker {
       let left = end - SuspendingClock.now
       if left <= .zero { throw TransportError(.connect, "\(transfer.job.name): \(tooLate(transfer, dialer.route))") }
       if let result { return result }
-      var alarm = curl_waitfd(fd: door.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
+      var alarm = curl_waitfd(fd: inbox.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
       var ready: Int32 = 0
       let limit = min(left.pollTime, StalledServers.shortest)
       pool.whileWaiting { _ = curl_multi_poll(dialer.multi, &alarm, 1, limit, &ready) }
       if ready == 0 { noteStall() }
-      if alarm.revents != 0 { door.alarm.lower() }
+      if alarm.revents != 0 { inbox.alarm.lower() }
     }
   }
 

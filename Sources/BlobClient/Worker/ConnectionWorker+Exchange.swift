@@ -69,7 +69,7 @@ extension ConnectionWorker {
       throw error
     }
     if let head = transfer.response.head.final, talk.isAnswered || !transfer.body.isSent {
-      if talk.isAnswered, UnaskedResponse.isOne(UnsafeRawBufferPointer(inbox).prefix(talk.held)) {
+      if talk.isAnswered, UnaskedResponse.isOne(UnsafeRawBufferPointer(responseBuffer).prefix(talk.held)) {
         pool.habits.noteMixedResponses(request.url)
       }
       try checkIsOwn(connection, transfer)
@@ -203,8 +203,8 @@ extension ConnectionWorker {
   private func receive(
     _ talk: inout HTTP1Exchange, _ transfer: Transfer, waiting: Bool = false
   ) throws(TransportError) -> Bool {
-    if inbox.isEmpty || talk.isCrowded { makeRoom(after: talk.held) }
-    let room = UnsafeMutableRawBufferPointer(rebasing: inbox[talk.held...])
+    if responseBuffer.isEmpty || talk.isCrowded { makeRoom(after: talk.held) }
+    let room = UnsafeMutableRawBufferPointer(rebasing: responseBuffer[talk.held...])
     let received =
       waiting
       ? pool.whileWaiting { talk.wire.receive(into: room, waiting: true) }
@@ -231,24 +231,26 @@ extension ConnectionWorker {
     return !talk.isOver
   }
 
-  /// Most responses are short, and each worker has an inbox: one that is full grows to the longest permitted line.
+  /// Most responses are short, and each worker has a response buffer: one that is full grows to the longest permitted line.
   private func makeRoom(after held: Int) {
-    let size = inbox.isEmpty ? 4 << 10 : ResponseFraming.longestLine
-    if size == inbox.count { return }
+    let size = responseBuffer.isEmpty ? 4 << 10 : ResponseFraming.longestLine
+    if size == responseBuffer.count { return }
     let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
-    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: inbox[..<held]))
-    inbox.deallocate()
-    inbox = larger
+    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: responseBuffer[..<held]))
+    responseBuffer.deallocate()
+    responseBuffer = larger
   }
 
   private func take(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) {
     var used = 0
     defer {
       talk.held -= used
-      if used > 0 { inbox.baseAddress!.copyMemory(from: inbox.baseAddress! + used, byteCount: talk.held) }
+      if used > 0 {
+        responseBuffer.baseAddress!.copyMemory(from: responseBuffer.baseAddress! + used, byteCount: talk.held)
+      }
     }
     while !talk.frame.isWhole {
-      let bytes = UnsafeRawBufferPointer(rebasing: inbox[used..<talk.held])
+      let bytes = UnsafeRawBufferPointer(rebasing: responseBuffer[used..<talk.held])
       var isTaken = true
       switch talk.frame.next(of: bytes) {
       case .more: return

@@ -22,14 +22,14 @@ extension ConnectionWorker {
 
   /// nil: the time has passed. 0: the alarm was raised, or a signal came.
   private func poll(_ wire: Connection, _ events: Int32, atMost milliseconds: Int32) -> Int32? {
-    let door = pollfd(fd: door.alarm.descriptor, events: Int16(POLLIN), revents: 0)
-    var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), door)
+    let inbox = pollfd(fd: inbox.alarm.descriptor, events: Int16(POLLIN), revents: 0)
+    var waited = (pollfd(fd: wire.socket, events: Int16(events), revents: 0), inbox)
     let count = withUnsafeMutableBytes(of: &waited) { bytes in
       Platform.poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, milliseconds)
     }
     if count <= 0 { return count == 0 ? nil : 0 }
-    if waited.1.revents != 0 { self.door.alarm.lower() }
-    if waited.0.revents != 0 { pool.stirs() }
+    if waited.1.revents != 0 { self.inbox.alarm.lower() }
+    if waited.0.revents != 0 { pool.noteActivity() }
     return Int32(waited.0.revents)
   }
 }

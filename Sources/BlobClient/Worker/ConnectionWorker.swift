@@ -7,7 +7,7 @@ import CCurl
 /// Created, used and freed on its own thread.
 final class ConnectionWorker {
   let pool: ConnectionPool
-  let door: WorkerInbox
+  let inbox: WorkerInbox
   var options: SocketTransport.Options { pool.options }
   /// The buffer from which heads and small bodies are sent together. Borrowed from the pool, or allocated for an
   /// unusually long head.
@@ -21,7 +21,7 @@ final class ConnectionWorker {
   /// The failure of a connection that was made ahead of its requests; the message lacks the name of a request.
   var failedAhead: (url: HTTPURL, since: SuspendingClock.Instant, error: TransportError)?
   /// Received bytes of a response. Allocated for the first response.
-  var inbox = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  var responseBuffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   /// Buffer for a body that is read before it is sent. Allocated for the first body that needs it.
   var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   /// The current exchange.
@@ -29,14 +29,14 @@ final class ConnectionWorker {
   /// Runs the tasks that continue on this thread with their responses.
   private let ready = ReadyTasks()
 
-  init(_ pool: ConnectionPool, _ door: WorkerInbox) {
+  init(_ pool: ConnectionPool, _ inbox: WorkerInbox) {
     self.pool = pool
-    self.door = door
+    self.inbox = inbox
   }
 
   deinit {
     letGo()
-    inbox.deallocate()
+    responseBuffer.deallocate()
     giveBackSmall()
     piece.deallocate()
   }
@@ -55,7 +55,7 @@ final class ConnectionWorker {
   }
 
   private func nextJob() -> QueuedExchange? {
-    door.wait(atMost: Self.shortest, thenCall: rest, checking: { checkIdle() }, closing: letGo)
+    inbox.wait(atMost: Self.shortest, thenCall: rest, checking: { checkIdle() }, closing: letGo)
   }
 
   /// After less idle time, a worker keeps its buffers: usually the next request follows the last response at once.
@@ -75,15 +75,15 @@ final class ConnectionWorker {
   }
 
   private func work(on job: QueuedExchange) -> End {
-    guard job.begin(on: door) else {
-      return pool.next(for: door, after: job, ExchangeOutcome(), kept: kept?.url).map { .further($0) } ?? .idle
+    guard job.begin(on: inbox) else {
+      return pool.next(for: inbox, after: job, ExchangeOutcome(), kept: kept?.url).map { .further($0) } ?? .idle
     }
-    let (answer, lesson) = exchange(job)
+    let (answer, outcome) = exchange(job)
     guard job.settle() else { return .abandoned }
     // The worker becomes idle before the caller gets the response, so that its next request finds this worker and its
     // connection.
     if let kept, pool.stalls.take(at: kept.url) { letGo() }
-    let waiting = pool.next(for: door, after: job, lesson, kept: kept?.url)
+    let waiting = pool.next(for: inbox, after: job, outcome, kept: kept?.url)
     ready.run { job.resume(answer) }
     return waiting.map { .further($0) } ?? .idle
   }
@@ -98,9 +98,9 @@ final class ConnectionWorker {
     }
     if let failure = prepare(transfer) { return (.failure(failure), ExchangeOutcome()) }
     if job.body == nil || !pool.isLearning { return (exchange(transfer), ExchangeOutcome()) }
-    transfer.told = ExchangeTimes(at: MonotonicClock().now)
+    transfer.times = ExchangeTimes(at: MonotonicClock().now)
     let answer = exchange(transfer)
-    return (answer, transfer.told!.lesson(of: transfer, answer, at: MonotonicClock().now))
+    return (answer, transfer.times!.outcome(of: transfer, answer, at: MonotonicClock().now))
   }
 
   private func exchange(_ transfer: Transfer) -> QueuedExchange.Answer {
@@ -127,7 +127,7 @@ final class ConnectionWorker {
     let new = transfer.body.noteHanded(sent)
     if new == 0 { return }
     transfer.job.exchange.sent(new)
-    if let piece = transfer.told?.piece(sent: sent) { pool.passed(piece) }
+    if let piece = transfer.times?.piece(sent: sent) { pool.passed(piece) }
   }
 
   func cancelled(_ transfer: Transfer) -> TransportError {

@@ -10,7 +10,7 @@ struct HTTP1Exchange {
   var body: (any RequestBody)?
   /// Received bytes that were not processed yet.
   var held = 0
-  /// The last read has filled the inbox.
+  /// The last read has filled the response buffer.
   var isCrowded = false
   var frame = ResponseFraming()
   /// The head of the response, if it was checked and came after the whole request was sent.

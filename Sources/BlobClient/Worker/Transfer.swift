@@ -10,7 +10,7 @@ final class Transfer {
   var response = PartialResponse()
 
   /// The progress that was reported to the pool; nil: the pool needs no reports.
-  var told: ExchangeTimes?
+  var times: ExchangeTimes?
 
   /// How many times sending was started: twice if a reused connection was dead.
   var attempts = 0
