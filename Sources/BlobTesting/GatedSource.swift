@@ -1,7 +1,7 @@
 import Blobs
 
 /// A gate at which threads wait until it is opened.
-package final class Gate: Sendable {
+package final class ThreadGate: Sendable {
   private let state = Monitor((isOpen: false, visitors: 0))
   private struct Passing {
     var call: (@Sendable () -> Void)?
@@ -39,7 +39,7 @@ package final class Gate: Sendable {
 package struct GatedSource: BlobSource {
   package enum Place: Sendable, CaseIterable { case info, opening, reading, finishing }
   private let source: any BlobSource
-  private let gate: Gate
+  private let gate: ThreadGate
   private let place: Place
   private let start: Int64
   private let endsWhenCancelled: Bool
@@ -47,7 +47,7 @@ package struct GatedSource: BlobSource {
   /// - `start`: reads of earlier bytes do not wait.
   /// - `endsWhenCancelled`: false: a call that waits does not notice that it was cancelled.
   package init(
-    source: any BlobSource, gate: Gate, at place: Place, from start: Int64 = 0, endsWhenCancelled: Bool = true
+    source: any BlobSource, gate: ThreadGate, at place: Place, from start: Int64 = 0, endsWhenCancelled: Bool = true
   ) {
     self.source = source
     self.gate = gate

@@ -41,10 +41,10 @@ extension ProtocolCheck {
         try await exam.expect(pattern, at: BytePath("\(number)"))
       }
       if retries > 1 {
-        let told = failures.sorted { $0.key < $1.key }.map {
+        let list = failures.sorted { $0.key < $1.key }.map {
           "\($0.key) of \(patterns[$0.key].length) bytes: \($0.value)"
         }
-        try require(failures.isEmpty, "failed: \(told.joined(separator: "; "))")
+        try require(failures.isEmpty, "failed: \(list.joined(separator: "; "))")
       }
     }
     let names = await exam.ask { $0.names() }
@@ -96,9 +96,9 @@ private final class AcknowledgedOnce: Transport {
       }
     }
     var on = on
-    on.interim = { [weak self, told = on.interim] head in
+    on.interim = { [weak self, forward = on.interim] head in
       self?.note(head.headers, of: upload)
-      told(head)
+      forward(head)
     }
     let answer = try await transport.send(request, body: body, on)
     if answer.isSuccess { note(answer.headers, of: upload) }

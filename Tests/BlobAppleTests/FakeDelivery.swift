@@ -43,13 +43,13 @@ final class FakeDelivery: ByteDelivery {
     /// Another thread delivers, and it returns when the receiver has everything.
     case waits
   }
-  let manner: Start
+  let mode: Start
   let state: Mutex<State>
 
   init(
     _ pattern: PatternSource, pieceSize: Int = 64 << 10, told length: Int64? = nil, isStalled: Bool = false,
     stallsAt stall: Int64 = .max, givesUp: Bool = false, isEditedAtStart: Bool = false,
-    manner: Start = .returns, failure: (at: Int64, error: BlobError)? = nil
+    mode: Start = .returns, failure: (at: Int64, error: BlobError)? = nil
   ) {
     self.pattern = pattern
     self.pieceSize = pieceSize
@@ -58,7 +58,7 @@ final class FakeDelivery: ByteDelivery {
     self.stall = stall
     self.givesUp = givesUp
     self.isEditedAtStart = isEditedAtStart
-    self.manner = manner
+    self.mode = mode
     state = Mutex(State(info: BlobInfo(length: length, validator: Validator(version: "1"))))
   }
 
@@ -82,14 +82,14 @@ final class FakeDelivery: ByteDelivery {
       if !givesUp { (state.receive, state.end) = (receive, end) }
       return state.begun
     }
-    if manner == .delivers {
+    if mode == .delivers {
       deliver(number, receive, end)
     } else if !isStalled, !givesUp {
       SystemThread.start("delivery") { [self] in
         deliver(number, receive, end)
         state.withLock { _ = $0.ended.insert(number) }
       }
-      while manner == .waits, state.withLock({ !$0.ended.contains(number) }) { usleep(1000) }
+      while mode == .waits, state.withLock({ !$0.ended.contains(number) }) { usleep(1000) }
     }
     return { [self] in
       state.withLock { _ = $0.stopped.insert(number) }

@@ -14,7 +14,7 @@ import Testing
     let pattern = PatternSource(length: 4 << 20, seed: 3)
     let bytes = try await onThread {
       let source = DeliveredSource(
-        FakeDelivery(pattern, manner: start), name: "a film", capacity: 64 << 10, KeptDeliveries())
+        FakeDelivery(pattern, mode: start), name: "a film", capacity: 64 << 10, KeptDeliveries())
       let reader = try source.open(at: 0, Cancellation())
       let bytes = try all(of: reader)
       try reader.finish()
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test func aReaderStopsADeliveryThatHasNotStarted() async throws {
-    let delivery = FakeDelivery(PatternSource(length: 1 << 40), manner: .delivers)
+    let delivery = FakeDelivery(PatternSource(length: 1 << 40), mode: .delivers)
     _ = try await onThread {
       let source = DeliveredSource(delivery, name: "a film", capacity: 64 << 10, KeptDeliveries())
       let reader = try source.open(at: 100, Cancellation())

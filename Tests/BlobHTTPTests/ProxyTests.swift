@@ -180,10 +180,10 @@ import Testing
     let nobody = Loopback.listen()
     Loopback.close(nobody.descriptor)
     let url = HTTPURL("https://media.example/a")!
-    for (manner, status, code) in [
-      (ProxyPeer.Manner.refuses(status: 403), "(403)", TransportError.Code.proxy), (.willing, "(502)", .connect),
+    for (mode, status, code) in [
+      (ProxyPeer.Mode.refuses(status: 403), "(403)", TransportError.Code.proxy), (.willing, "(502)", .connect),
     ] {
-      let proxy = ProxyPeer(to: nobody.port, manner)
+      let proxy = ProxyPeer(to: nobody.port, mode)
       let error = await failure { () async throws(TransportError) in
         try await transport("http://127.0.0.1:\(proxy.port)").get(url)
       }

@@ -18,8 +18,8 @@ import Testing
       transport = SocketTransport(.init(connections: 1, caFile: certificate.path))
     }
 
-    private func front(_ peer: ScriptedPeer, _ manner: TLSFront.Manner = .init()) -> TLSFront {
-      TLSFront(certificate, to: peer.port, manner)
+    private func front(_ peer: ScriptedPeer, _ mode: TLSFront.Mode = .init()) -> TLSFront {
+      TLSFront(certificate, to: peer.port, mode)
     }
 
     /// Large, small and empty bodies alternate on one connection.

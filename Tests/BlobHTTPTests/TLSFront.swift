@@ -10,7 +10,7 @@ import Blobs
   /// A TLS server in front of a plain peer: every TLS connection has one connection to the peer, and ends with it.
   final class TLSFront: Sendable {
     /// Behavior of the TLS server that is independent of the peers.
-    struct Manner: Sendable {
+    struct Mode: Sendable {
       var only12 = false
       /// The keys are changed after this number of bytes from the client, in TLS 1.2 by a new handshake.
       var renewsKeysEvery = Int.max
@@ -23,13 +23,13 @@ import Blobs
     let port: Int
     private let listener: Int32
 
-    init(_ certificate: Certificate, to target: Int, _ manner: Manner = Manner()) {
+    init(_ certificate: Certificate, to target: Int, _ mode: Mode = Mode()) {
       let context = SSL_CTX_new(TLS_server_method())!
       precondition(
         SSL_CTX_use_certificate_chain_file(context, certificate.path) == 1
           && SSL_CTX_use_PrivateKey_file(context, certificate.key, SSL_FILETYPE_PEM) == 1)
-      if manner.only12 { SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(TLS1_2_VERSION), nil) }
-      if manner.breaksOffSessions { SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil) }
+      if mode.only12 { SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(TLS1_2_VERSION), nil) }
+      if mode.breaksOffSessions { SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil) }
       (listener, port) = Loopback.listen()
       let address = UInt(bitPattern: context)
       SystemThread.start("tls-accept") { [listener] in
@@ -37,7 +37,7 @@ import Blobs
         while let outer = Loopback.accept(listener) {
           let ssl = UInt(bitPattern: SSL_new(context)!)
           guard let inner = Loopback.connect(port: target) else { break }
-          SystemThread.start("tls-front") { Passage(OpaquePointer(bitPattern: ssl)!, outer, inner, manner).run() }
+          SystemThread.start("tls-front") { Passage(OpaquePointer(bitPattern: ssl)!, outer, inner, mode).run() }
         }
         Loopback.close(listener)
         SSL_CTX_free(context)
@@ -55,7 +55,7 @@ import Blobs
     private let ssl: OpaquePointer
     private let outer: Int32
     private let inner: Int32
-    private let manner: TLSFront.Manner
+    private let mode: TLSFront.Mode
     private var fromOuter = Pail()
     private var fromInner = Pail()
     private var outerEnd = End.open
@@ -63,8 +63,8 @@ import Blobs
     private var taken = 0
     private var renewals = 0
 
-    init(_ ssl: OpaquePointer, _ outer: Int32, _ inner: Int32, _ manner: TLSFront.Manner) {
-      (self.ssl, self.outer, self.inner, self.manner) = (ssl, outer, inner, manner)
+    init(_ ssl: OpaquePointer, _ outer: Int32, _ inner: Int32, _ mode: TLSFront.Mode) {
+      (self.ssl, self.outer, self.inner, self.mode) = (ssl, outer, inner, mode)
       precondition(fcntl(outer, F_SETFL, O_NONBLOCK) == 0)
       SSL_set_fd(ssl, outer)
       SSL_set_accept_state(ssl)
@@ -72,7 +72,7 @@ import Blobs
 
     func run() {
       while outerEnd == .open && !(innerEnd != .open && fromInner.isEmpty) {
-        if taken >= manner.cutsAfter ?? .max { innerEnd = .reset }
+        if taken >= mode.cutsAfter ?? .max { innerEnd = .reset }
         if !move() { wait() }
       }
       if innerEnd == .closed { SSL_shutdown(ssl) }
@@ -93,7 +93,7 @@ import Blobs
 
     private func receive() {
       var count = 0
-      let most = min(65_536, (manner.cutsAfter ?? .max) - taken)
+      let most = min(65_536, (mode.cutsAfter ?? .max) - taken)
       ERR_clear_error()
       fromOuter.fill(most) { room in
         let result = SSL_read_ex(ssl, room.baseAddress, room.count, &count)
@@ -101,9 +101,9 @@ import Blobs
         return result == 1 ? count : 0
       }
       taken += count
-      if taken / manner.renewsKeysEvery > renewals {
+      if taken / mode.renewsKeysEvery > renewals {
         renewals += 1
-        if manner.only12 { SSL_renegotiate(ssl) } else { SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) }
+        if mode.only12 { SSL_renegotiate(ssl) } else { SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) }
         SSL_do_handshake(ssl)
       }
     }

@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test func manySlowStreamsOpenOnFewThreads() {
-    let gate = Gate()
+    let gate = ThreadGate()
     let streams = (0..<1000).map { number in
       BlobInputStream(
         GatedSource(source: DataSource("\(number)"), gate: gate, at: .opening), asynchronous: true)

@@ -33,7 +33,7 @@ struct FactoryTests {
 
   @Test func manyFormsOpenOnFewThreadsAndOneThatStallsStopsNone() {
     let threads = StreamThreads(4)
-    let gate = Gate()
+    let gate = ThreadGate()
     let stalled = BlobInputStream.forMultipart(
       GatedSource(source: DataSource("never"), gate: gate, at: .opening), openingOn: threads)
     stalled.open()

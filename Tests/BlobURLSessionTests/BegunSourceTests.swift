@@ -11,7 +11,7 @@ import Testing
 
   /// The end of a source on a server may be a question to that server.
   @Test func aFinishThatWaitsIsEndedByItsCancellation() throws {
-    let gate = Gate()
+    let gate = ThreadGate()
     let source = BegunSource(GatedSource(source: pattern, gate: gate, at: .finishing))
     try source.begin(Cancellation())
     let cancel = Cancellation()

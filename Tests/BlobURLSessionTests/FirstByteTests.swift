@@ -14,7 +14,7 @@ struct FirstByteTests {
   private let pattern = PatternSource(length: 200_000)
 
   /// A source of which one kind of call ignores cancellation.
-  private func hanging(at place: GatedSource.Place, _ gate: Gate) -> GatedSource {
+  private func hanging(at place: GatedSource.Place, _ gate: ThreadGate) -> GatedSource {
     GatedSource(source: pattern, gate: gate, at: place, endsWhenCancelled: false)
   }
 
@@ -34,7 +34,7 @@ struct FirstByteTests {
 
   @Test func aRequestIsMadeOnceTheFirstByteIsThere() async throws {
     let served = try ServedFolder()
-    let gate = Gate()
+    let gate = ThreadGate()
     let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
     let source = hanging(at: .opening, gate)
     let upload = Task { try await transport.send(request, body: BlobSlice(source), Exchange()) }
@@ -46,7 +46,7 @@ struct FirstByteTests {
   /// An app asks what the server has of one photo while many others are still downloaded.
   @Test func aQuestionWaitsForNoSource() async throws {
     let served = try ServedFolder()
-    let gate = Gate()
+    let gate = ThreadGate()
     let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
     let waiting = (0..<260).map { _ in
       let source = hanging(at: .opening, gate)
@@ -65,7 +65,7 @@ struct FirstByteTests {
   @Test(arguments: [GatedSource.Place.info, .opening, .reading])
   func sourcesThatCannotBeInterruptedHoldUpNoOther(_ place: GatedSource.Place) async throws {
     let served = try ServedFolder()
-    let gate = Gate()
+    let gate = ThreadGate()
     defer { gate.open() }
     let request = HTTPRequest("PUT", served.endpoint.appending(pathBytes: "film".utf8))
     let hung = (0..<260).map { _ in

@@ -9,7 +9,7 @@ import Testing
 @Suite struct BrokenProtocolTests {
   @Test(arguments: Broken.allCases, ProtocolCheck.all)
   func everyCheckOfABrokenProtocolFailsWithinSeconds(_ broken: Broken, _ check: ProtocolCheck) async throws {
-    let gate = Gate()
+    let gate = TaskGate()
     defer { gate.open() }
     let uploadProtocol = BrokenProtocol(way: broken, gate: gate)
     let fixture = ProtocolFixture("broken", uploadProtocol, wholeUpTo: 128 << 10, noticesChanges: true) { EmptyPeer() }
@@ -21,7 +21,7 @@ import Testing
 
   /// The reported reason is the upload's own error if it has one, not the deadline.
   @Test func aCheckThatWaitsForAnUploadSaysWhyThatFailed() async throws {
-    let fixture = ProtocolFixture("broken", BrokenProtocol(way: .fails, gate: Gate()), wholeUpTo: 1) { EmptyPeer() }
+    let fixture = ProtocolFixture("broken", BrokenProtocol(way: .fails, gate: TaskGate()), wholeUpTo: 1) { EmptyPeer() }
     let check = try #require(ProtocolCheck.all.first { "\($0)".hasPrefix("cancelling") })
     let error = await #expect(throws: CheckFailure.self) { try await check.run(fixture) }
     #expect(error?.description.contains("it never works") == true, "\(error?.description ?? "none")")
@@ -39,7 +39,7 @@ enum Broken: CaseIterable, Sendable {
 
 private struct BrokenProtocol: UploadProtocol {
   let way: Broken
-  let gate: Gate
+  let gate: TaskGate
   var name: String { "broken" }
 
   private func answer<Result>(_ lie: Result) async throws(UploadError) -> Result {
@@ -82,7 +82,7 @@ private struct BrokenProtocol: UploadProtocol {
 }
 
 /// Blocks tasks until the gate is opened, even if they are cancelled.
-private final class Gate: Sendable {
+private final class TaskGate: Sendable {
   private struct State {
     var isOpen = false
     var waiting: [CheckedContinuation<Void, Never>] = []

@@ -142,7 +142,7 @@ import Testing
 
   @Test func aCancelledReaderEndsAndTheOtherGoesOn() async throws {
     let pattern = PatternSource(length: Int64(Self.length), seed: 1)
-    let gate = Gate()
+    let gate = ThreadGate()
     let (sources, count) = share(GatedSource(source: pattern, gate: gate, at: .reading, from: 1 << 20))
     let cancel = Cancellation()
     async let cancelled: BlobError? = BlockingPool("reader", threads: 1).run { [source = sources[0]] in

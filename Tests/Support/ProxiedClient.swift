@@ -11,16 +11,16 @@ import Blobs
 final class ProxiedClient {
   private let client: Int32
   private let target: Int
-  private let manner: ProxyPeer.Manner
+  private let mode: ProxyPeer.Mode
   private let state: Monitor<ProxyPeer.Seen>
   private var server: Int32?
   /// A thread copies from the server to the client; both descriptors must stay open until it ends.
   private let isBringing = Monitor(false)
 
-  init(_ client: Int32, _ target: Int, _ manner: ProxyPeer.Manner, _ state: Monitor<ProxyPeer.Seen>) {
+  init(_ client: Int32, _ target: Int, _ mode: ProxyPeer.Mode, _ state: Monitor<ProxyPeer.Seen>) {
     self.client = client
     self.target = target
-    self.manner = manner
+    self.mode = mode
     self.state = state
   }
 
@@ -32,7 +32,7 @@ final class ProxiedClient {
       Loopback.close(client)
       if let server { Loopback.close(server) }
     }
-    if case .silent = manner {
+    if case .silent = mode {
       while take(1) != nil {}
       return
     }
@@ -60,7 +60,7 @@ final class ProxiedClient {
 
   /// false if an error response was sent, after which the connection ends.
   private func permits(_ head: [String]) -> Bool {
-    switch manner {
+    switch mode {
     case .willing, .silent: return true
     case .refuses(let status):
       say("HTTP/1.1 \(status) No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -119,7 +119,7 @@ final class ProxiedClient {
 
   private func socks() {
     guard let count = take(1), let methods = takeAll(Int(count[0])) else { return }
-    if case .wants(let user, let password) = manner {
+    if case .wants(let user, let password) = mode {
       guard methods.contains(2) else { return say([5, 0xFF]) }
       say([5, 2])
       guard take(1) != nil, let name = takeText(), let word = takeText() else { return }
@@ -138,7 +138,7 @@ final class ProxiedClient {
     default: host = takeText()
     }
     guard let host, let port = takeAll(2) else { return }
-    if case .refuses = manner { return say([5, 2, 0, 1, 0, 0, 0, 0, 0, 0]) }
+    if case .refuses = mode { return say([5, 2, 0, 1, 0, 0, 0, 0, 0, 0]) }
     guard let server = reach("\(host):\(Int(port[0]) << 8 | Int(port[1]))") else {
       return say([5, 5, 0, 1, 0, 0, 0, 0, 0, 0])
     }
@@ -156,7 +156,7 @@ final class ProxiedClient {
     let isNamed = address[..<3] == [0, 0, 0] && address[3] != 0
     guard let host = isNamed ? takeTerminated() : address.map(String.init).joined(separator: ".") else { return }
     var isPermitted = true
-    switch manner {
+    switch mode {
     case .wants(let wanted, _):
       state.update { $0.heads.append(user) }
       isPermitted = user == wanted

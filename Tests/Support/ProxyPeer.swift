@@ -5,7 +5,7 @@ import Blobs
 ///
 /// It connects to one local port, whatever host is requested, so that tests can use names without an address.
 public final class ProxyPeer: Sendable {
-  public enum Manner: Sendable {
+  public enum Mode: Sendable {
     case willing
     /// Requires these credentials.
     case wants(user: String, password: String)
@@ -28,14 +28,14 @@ public final class ProxyPeer: Sendable {
   private let state: Monitor<Seen>
 
   /// `target` is the port on 127.0.0.1 to which all connections are forwarded.
-  public init(to target: Int, _ manner: Manner = .willing) {
+  public init(to target: Int, _ mode: Mode = .willing) {
     let (listener, port) = Loopback.listen()
     let state = Monitor(Seen())
     (self.listener, self.port, self.state) = (listener, port, state)
     SystemThread.start("proxy-accept") {
       while let client = Loopback.accept(listener) {
         state.update { $0.connections += 1 }
-        SystemThread.start("proxy") { ProxiedClient(client, target, manner, state).run() }
+        SystemThread.start("proxy") { ProxiedClient(client, target, mode, state).run() }
       }
       Loopback.close(listener)
     }

@@ -66,7 +66,7 @@ extension StreamCheck {
   }
 
   private static func opensElsewhere(_ exam: StreamCheckContext) throws {
-    let gate = Gate()
+    let gate = ThreadGate()
     let here = Thread.current
     let threads = StreamThreads(2)
     let source = GatedSource(source: try exam.fixture.make(), gate: gate, at: .opening)
@@ -170,7 +170,7 @@ extension StreamCheck {
   }
 
   private static func timeToEndARead(_ exam: StreamCheckContext, _ place: GatedSource.Place) throws -> Duration {
-    let gate = Gate()
+    let gate = ThreadGate()
     let (stream, _) = try exam.makeStream { GatedSource(source: $0, gate: gate, at: place) }
     let owner = Owner()
     owner.stream = stream
@@ -193,7 +193,7 @@ extension StreamCheck {
   }
 
   private static func staysClosed(_ exam: StreamCheckContext) throws {
-    let gate = Gate()
+    let gate = ThreadGate()
     let tracked = TrackedSource(try exam.fixture.make())
     let stream: BlobInputStream
     let source = GatedSource(source: tracked, gate: gate, at: .opening)
@@ -217,7 +217,7 @@ extension StreamCheck {
 
   private static func letsGoOfAStalledSource(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
-    let gate = Gate()
+    let gate = ThreadGate()
     let tracked = TrackedSource(try exam.fixture.make())
     try autoreleased {
       let (stream, _) = try exam.openStream { _ in GatedSource(source: tracked, gate: gate, at: .reading) }

@@ -22,8 +22,8 @@ extension StreamCheck {
       try exam.compare(stream, from: offset, to: min(offset + 500, length))
       for other in Set([length / 2, 0, offset, length]).sorted() {
         try require(stream.setProperty(NSNumber(value: other), forKey: .fileCurrentOffsetKey), "\(other) is refused")
-        let told = stream.property(forKey: .fileCurrentOffsetKey) as? Int64
-        try require(told == other, "set to \(other), the offset is \(told as Any)")
+        let found = stream.property(forKey: .fileCurrentOffsetKey) as? Int64
+        try require(found == other, "set to \(other), the offset is \(found as Any)")
         try exam.compare(stream, from: other, to: min(other + 150, length))
         if other == length { try require(try exam.read(stream, 10) == [], "a read at the end is not 0") }
       }
@@ -33,7 +33,7 @@ extension StreamCheck {
   private static func goesThereWhileOpening(_ exam: StreamCheckContext) throws {
     guard exam.fixture.access == .random else { return }
     let target = exam.fixture.length / 2
-    let gate = Gate()
+    let gate = ThreadGate()
     let source = GatedSource(source: try exam.fixture.make(), gate: gate, at: .opening)
     let stream =
       exam.isAsynchronous ? BlobInputStream(source, asynchronous: true) : BlobInputStream.forMultipart(source)

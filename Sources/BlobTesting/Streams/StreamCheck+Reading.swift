@@ -144,7 +144,7 @@ extension StreamCheck {
 
   private static func saysTooEarly(_ exam: StreamCheckContext) throws {
     guard exam.fixture.length > 0 else { return }
-    let gate = Gate()
+    let gate = ThreadGate()
     let (stream, events) = try exam.openStream { GatedSource(source: $0, gate: gate, at: .reading) }
     try exam.run("openCompleted") { events.heard(.openCompleted) }
     for _ in 0..<3 {
@@ -161,7 +161,7 @@ extension StreamCheck {
   }
 
   private static func neverWaits(_ exam: StreamCheckContext) throws {
-    let gate = Gate()
+    let gate = ThreadGate()
     let clock = MonotonicClock()
     var longest = Duration.zero
     func timed(_ work: () -> Void) {

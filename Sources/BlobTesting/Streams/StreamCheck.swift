@@ -104,13 +104,13 @@ final class StreamCheckContext {
   /// threads.
   func runDry(in mode: RunLoop.Mode = .default) {
     var count = -1
-    while count != told {
-      count = told
+    while count != received {
+      count = received
       for _ in 0..<3 { loop.turn(in: mode, atMost: isAsynchronous ? 0.003 : 0) }
     }
   }
 
-  private var told: Int { logs.reduce(0) { $0 + $1.entries.count } }
+  private var received: Int { logs.reduce(0) { $0 + $1.entries.count } }
 
   /// Waits, without running the loop, until the stream has bytes or does not change by itself any more.
   func awaitSettled(_ stream: BlobInputStream) throws {
@@ -142,8 +142,8 @@ final class StreamCheckContext {
       try require(!bytes.isEmpty, "the end came at byte \(offset), before \(end)")
       try require(bytes == fixture.expected(offset, bytes.count), "other bytes than those from \(offset) on")
       offset += Int64(bytes.count)
-      let told = stream.property(forKey: .fileCurrentOffsetKey) as? Int64
-      try require(told == offset, "the offset is \(told as Any) after byte \(offset)")
+      let found = stream.property(forKey: .fileCurrentOffsetKey) as? Int64
+      try require(found == offset, "the offset is \(found as Any) after byte \(offset)")
     }
   }
 

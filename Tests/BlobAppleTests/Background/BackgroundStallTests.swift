@@ -8,7 +8,7 @@ import Testing
 /// Sources that do not answer, and do not fail either.
 @Suite(.timeLimit(.minutes(2))) struct BackgroundStallTests {
   /// A source of which reading blocks at a byte and does not notice that it was cancelled.
-  private func hanging(_ source: PatternSource, at byte: Int64, _ gate: Gate) -> GatedSource {
+  private func hanging(_ source: PatternSource, at byte: Int64, _ gate: ThreadGate) -> GatedSource {
     GatedSource(source: source, gate: gate, at: .reading, from: byte, endsWhenCancelled: false)
   }
 
@@ -58,7 +58,7 @@ import Testing
   @Test func theSpoolKeepsItsBoundWhileCancelledUploadsHang() async throws {
     let (server, phone, app) = try await Phone.holding(Tus())
     let daemon = phone.daemon
-    let gates = (0..<4).map { _ in Gate() }
+    let gates = (0..<4).map { _ in ThreadGate() }
     for (number, gate) in gates.enumerated() {
       let source = hanging(PatternSource(length: 70_000, seed: UInt64(number)), at: 16_000, gate)
       try await app.add(source, as: BytePath("\(number).mov"))
@@ -89,7 +89,7 @@ import Testing
     let phone = try Phone(server.endpoint, Tus())
     let app = try await phone.launch()
     for round in 0..<4 as Range<UInt64> {
-      let gates = (0..<8).map { _ in Gate() }
+      let gates = (0..<8).map { _ in ThreadGate() }
       for (number, gate) in gates.enumerated() {
         let source = hanging(PatternSource(length: 6000, seed: round * 8 + UInt64(number)), at: 5000, gate)
         try await app.add(source, as: BytePath("\(number).heic"))
