@@ -41,7 +41,7 @@ public struct AssetResource: Sendable, Hashable {
   public internal(set) var ordinal = 0
 
   /// The total of a progress, from a size that the system tells. nil: it tells none, or one that cannot be right.
-  static func expectedLength(told size: Int?) -> Int64? { size.flatMap { $0 >= 0 ? Int64($0) : nil } }
+  static func expectedLength(of size: Int?) -> Int64? { size.flatMap { $0 >= 0 ? Int64($0) : nil } }
 
   /// Creates a resource. `kind` nil: the system reports a kind that this version does not know.
   public init(kind: Kind?, filename: String) {

@@ -154,7 +154,7 @@
 
     private static func expectedLength(_ resource: PHAssetResource) -> Int64? {
       guard #available(iOS 27, macOS 27, *) else { return nil }
-      return AssetResource.expectedLength(told: resource.dataSize)
+      return AssetResource.expectedLength(of: resource.dataSize)
     }
   }
 #endif

@@ -23,9 +23,9 @@ package struct RequestSecrets: Sendable {
 
   package func isOne(in bytes: some Collection<UInt8>) -> Bool {
     if words.isEmpty { return false }
-    let told = Array(bytes)
-    if words.contains(where: { told.firstRange(of: $0) != nil }) { return true }
-    let plain = Spelling.plain(told)
+    let text = Array(bytes)
+    if words.contains(where: { text.firstRange(of: $0) != nil }) { return true }
+    let plain = Spelling.plain(text)
     return plainWords.contains { plain.firstRange(of: $0) != nil }
   }
 

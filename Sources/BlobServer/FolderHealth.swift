@@ -44,7 +44,7 @@ final class FolderHealth: Sendable {
       if free < Self.little { state.isFull = true }
       if free > 16 * Self.little { state.isFull = false }
       // An upload that is refused when much less is left is another one than the one that was told of.
-      if let told = state.freeAtRefusal, free > told || free < told / 2 { state.freeAtRefusal = nil }
+      if let refused = state.freeAtRefusal, free > refused || free < refused / 2 { state.freeAtRefusal = nil }
       if state.isFull {
         return wasFull ? nil : "there is no room left: uploads wait until files are deleted or moved away"
       }

@@ -11,13 +11,13 @@ final class Workers: Sendable {
     case work(Work)
     case end
   }
-  private typealias Desk = Monitor<Order?>
+  private typealias Inbox = Monitor<Order?>
 
   private struct State {
     /// Work that has not started because every thread is busy.
     var queue: [Work] = []
     /// The monitors of idle threads. The one added last is used first, because its memory is still in the cache.
-    var idle: [Desk] = []
+    var idle: [Inbox] = []
     var started = 0
     var ended = false
   }
@@ -39,9 +39,9 @@ final class Workers: Sendable {
 
   /// Runs `work` on one of the threads, after all work submitted earlier has started.
   func submit(_ work: @escaping @Sendable () -> Void) {
-    enum Taker { case desk(Desk), newThread, queue }
-    let taker: Taker = state.withLock { state in
-      if let desk = state.idle.popLast() { return .desk(desk) }
+    enum Assignee { case inbox(Inbox), newThread, queue }
+    let assignee: Assignee = state.withLock { state in
+      if let inbox = state.idle.popLast() { return .inbox(inbox) }
       if state.started < limit, !state.ended {
         state.started += 1
         return .newThread
@@ -49,49 +49,49 @@ final class Workers: Sendable {
       state.queue.append(work)
       return .queue
     }
-    switch taker {
-    case .desk(let desk): desk.update { $0 = .work(work) }
+    switch assignee {
+    case .inbox(let inbox): inbox.update { $0 = .work(work) }
     case .newThread:
       running.update { $0 += 1 }
-      let desk = Desk(.work(work))
-      if !startThread({ self.serve(desk) }) { leave(work) }
+      let inbox = Inbox(.work(work))
+      if !startThread({ self.serve(inbox) }) { leave(work) }
     case .queue: break
     }
   }
 
   /// Leaves `work` to the other threads, since the system allows no more. If there is none, the caller does it.
   private func leave(_ work: @escaping Work) {
-    enum Taker { case desk(Desk), caller, queue }
+    enum Assignee { case inbox(Inbox), caller, queue }
     running.update { $0 -= 1 }
-    let taker = state.withLock { state -> Taker in
+    let assignee = state.withLock { state -> Assignee in
       state.started -= 1
-      if let desk = state.idle.popLast() { return .desk(desk) }
+      if let inbox = state.idle.popLast() { return .inbox(inbox) }
       if state.started == 0 { return .caller }
       state.queue.append(work)
       return .queue
     }
-    switch taker {
-    case .desk(let desk): desk.update { $0 = .work(work) }
+    switch assignee {
+    case .inbox(let inbox): inbox.update { $0 = .work(work) }
     case .caller: work()
     case .queue: break
     }
   }
 
-  private func serve(_ desk: Desk) {
-    while perform(order(at: desk)) {
+  private func serve(_ inbox: Inbox) {
+    while perform(order(at: inbox)) {
       let next: Order? = state.withLock { state in
         if !state.queue.isEmpty { return .work(state.queue.removeFirst()) }
         if state.ended { return .end }
-        state.idle.append(desk)
+        state.idle.append(inbox)
         return nil
       }
-      if let next { desk.update { $0 = next } }
+      if let next { inbox.update { $0 = next } }
     }
     running.update { $0 -= 1 }
   }
 
-  private func order(at desk: Desk) -> Order {
-    desk.wait { order in
+  private func order(at inbox: Inbox) -> Order {
+    inbox.wait { order in
       defer { order = nil }
       return order
     }
@@ -112,7 +112,7 @@ final class Workers: Sendable {
       defer { state.idle = [] }
       return state.idle
     }
-    for desk in idle { desk.update { $0 = .end } }
+    for inbox in idle { inbox.update { $0 = .end } }
     running.wait { $0 == 0 ? () : nil }
   }
 }

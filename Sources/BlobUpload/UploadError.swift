@@ -90,10 +90,10 @@ extension UploadError {
 
   /// The same error, with recovery `.shrink` if it is the response 413 to a body that could be smaller. `told`: the
   /// limit for one request that the server reports.
-  func cuttable(_ told: Int64? = nil) -> UploadError {
+  func cuttable(_ limit: Int64? = nil) -> UploadError {
     guard status == 413 else { return self }
     var error = self
-    error.recovery = .shrink(to: told)
+    error.recovery = .shrink(to: limit)
     return error
   }
 }

@@ -60,12 +60,12 @@ extension UploadQueue {
       let isSealed = Sealing.isName(path.bytes) && !Sealing.isName(name.bytes)
       let name = isSealed ? BytePath(name.bytes + Sealing.ending.bytes) : name
       self.init(path)
-      let (own, told) = (name.bytes, path.name.bytes)
-      let end = counter == nil && Self.end(own) < told.count ? Self.end(own) : 0
-      guard end > 0, told.starts(with: own[..<end]), told[end] == UInt8(ascii: "-") else { return }
-      let digits = told[(end + 1)...].prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+      let (own, numbered) = (name.bytes, path.name.bytes)
+      let end = counter == nil && Self.end(own) < numbered.count ? Self.end(own) : 0
+      guard end > 0, numbered.starts(with: own[..<end]), numbered[end] == UInt8(ascii: "-") else { return }
+      let digits = numbered[(end + 1)...].prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
       guard let number = Int(String(decoding: digits, as: UTF8.self)), 2...Self.most ~= number,
-        told[digits.endIndex...].elementsEqual(own[end...])
+        numbered[digits.endIndex...].elementsEqual(own[end...])
       else { return }
       self.init(path.folder.appending(name))
       self.number = number

@@ -6,7 +6,7 @@ struct OthersItems {
   private let queue: UploadQueue
   private var items: [UploadItem] = []
   private var wait = shortest
-  private var told: Set<Int32> = []
+  private var reported: Set<Int32> = []
 
   init(_ queue: UploadQueue) { self.queue = queue }
 
@@ -25,7 +25,7 @@ struct OthersItems {
         others.append(work)
         continue
       }
-      if told.insert(owner.pid).inserted { waiting(owner.pid) }
+      if reported.insert(owner.pid).inserted { waiting(owner.pid) }
       items.append(work.item)
     }
     return others

@@ -93,7 +93,7 @@ final class UploadRun {
       return try await uploadProtocol.complete(session, [], context)
     }
     try uploader.destination.limits(of: session).checkCount(next, of: info.length)
-    let told = try await rememberEnd(session)
+    let updated = try await rememberEnd(session)
     // Only reading can find the end of a source of unknown length. The last part extends to the end of the source: the
     // server stores it completely or not at all, so it cannot wait for acknowledgements that would free space in the
     // spool.
@@ -106,7 +106,7 @@ final class UploadRun {
     let body = BlobSlice(
       open ?? trace(from: offset), start: offset, length: open == nil ? next.length : nil, validator: info.validator)
     transfer.begin(next)
-    let answer = try await send(next, body, to: told)
+    let answer = try await send(next, body, to: updated)
     recovery.unknownCreations.noteAnswer()
     await rememberOverride()
     if let open, let end = open.end { planning.end = end }

@@ -20,9 +20,9 @@ package struct MonotonicClock: BlockingClock {
   }
 
   package func sleep(_ duration: Duration, _ cancel: Cancellation, _ operation: String) throws(BlobError) {
-    let bell = Monitor(())
-    _ = cancel.whileWaiting(wakeUp: { bell.update { _ in } }) {
-      bell.wait(atMost: duration) { _ in cancel.isCancelled ? true : nil }
+    let wakeup = Monitor(())
+    _ = cancel.whileWaiting(wakeUp: { wakeup.update { _ in } }) {
+      wakeup.wait(atMost: duration) { _ in cancel.isCancelled ? true : nil }
     }
     try cancel.check(operation)
   }

@@ -98,7 +98,7 @@ struct AssetPlanTests {
 
   @Test(arguments: [(nil, nil), (0, 0), (4096, 4096), (-1, nil)] as [(Int?, Int64?)])
   func theExpectedLengthIsThatOfTheSystemOrNil(_ told: Int?, _ expected: Int64?) {
-    #expect(AssetResource.expectedLength(told: told) == expected)
+    #expect(AssetResource.expectedLength(of: told) == expected)
   }
 
   /// A cause that may pass does not turn an error that the user must mend into one that is tried again.

@@ -83,7 +83,7 @@ enum IETFRoutes {
           upload.deleteInvalid()
           throw ietf.pastLength("the upload has \(length) bytes, and the request has more; the upload has ended")
         }
-      case .some(let told): length = told
+      case .some(let announced): length = announced
       }
       if let length { try TusRoutes.checkLength(length, call.options) }
       let digests = try BodyDigests.ofHTTP(call.headers, isWhole: false)
@@ -138,8 +138,8 @@ enum IETFLength {
   case past(Int64)
 
   init(_ call: RoutedRequest, from offset: Int64, isLast: Bool, known: Int64? = nil) {
-    let told = StructuredField.integer(call.headers.item("Upload-Length")).flatMap { $0 < 0 ? nil : $0 }
-    var lengths = [told, known].compactMap { $0 }
+    let announced = StructuredField.integer(call.headers.item("Upload-Length")).flatMap { $0 < 0 ? nil : $0 }
+    var lengths = [announced, known].compactMap { $0 }
     if let coming = call.request.contentLength {
       let (end, overflow) = offset.addingReportingOverflow(coming)
       if let known, overflow || end > known {

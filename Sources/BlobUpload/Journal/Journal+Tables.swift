@@ -29,7 +29,7 @@ extension Journal {
     after id: Int64 = 0, limit: Int = .max, at destinations: Set<Int64>? = nil
   ) throws(JournalError) -> [JournalEntry] {
     try read { store throws(SQLiteError) in
-      try store.buryDead()
+      try store.releaseDeadOwners()
       return try store.uploads.unfinished(after: id, limit, destinations)
     }
   }
@@ -183,7 +183,7 @@ extension Journal {
   /// The listings that have not ended, the oldest first.
   public func listings() throws(JournalError) -> [JournalListing] {
     try read { store throws(SQLiteError) in
-      try store.buryDead()
+      try store.releaseDeadOwners()
       return try store.listings.all()
     }
   }

@@ -41,8 +41,8 @@ extension UploadError {
   /// The error for 409 in response to an append: the server expects another offset, which says nothing about the file's
   /// name. It has no status, because the user would otherwise get the advice for a name that is taken.
   init(offsetOf request: HTTPRequest, from offset: Int64, held: Int64? = nil, _ response: HTTPResponse) {
-    let told = held.map { ": it says that it holds \($0) bytes" } ?? response.reason.map { ": \($0)" } ?? ""
-    self.init(.resync, .file, "\(request.method) \(request.url): answered 409 to bytes from \(offset) on\(told)")
+    let detail = held.map { ": it says that it holds \($0) bytes" } ?? response.reason.map { ": \($0)" } ?? ""
+    self.init(.resync, .file, "\(request.method) \(request.url): answered 409 to bytes from \(offset) on\(detail)")
   }
 
   /// The error for a response to OPTIONS that refuses this client, or asks it to come back later. nil: the response

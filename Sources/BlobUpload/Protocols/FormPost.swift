@@ -124,7 +124,7 @@ public struct FormPost: UploadProtocol {
     var location =
       response.isSuccess ? response.headers["Location"].flatMap { request.url.resolve($0)?.text } : nil
     if let reply {
-      guard let told = reply.value(in: response.body) else {
+      guard let found = reply.value(in: response.body) else {
         throw UploadError(
           .giveUp, .file,
           "POST \(request.url): answered \(response.status), but its answer has nothing at \(reply): the file may be there",
@@ -132,7 +132,7 @@ public struct FormPost: UploadProtocol {
       }
       // The location is stored, but never a secret: if the response repeats one there, the file counts as stored
       // without a location.
-      location = with.secrets().isOne(in: told.utf8) ? nil : told
+      location = with.secrets().isOne(in: found.utf8) ? nil : found
     }
     return UploadResult(location: location, reply: response.body)
   }

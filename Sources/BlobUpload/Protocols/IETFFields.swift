@@ -32,8 +32,8 @@ extension HTTPHeaders {
   /// The limits from `Upload-Limit`; nil if the field is missing or not a dictionary. Impossible limits are ignored:
   /// the server's later responses show what it means.
   var uploadLimits: PartLimits? {
-    guard let told = StructuredField.integers(self["Upload-Limit"]) else { return nil }
-    func limit(_ name: String, atLeast least: Int64) -> Int64? { told[name].flatMap { $0 < least ? nil : $0 } }
+    guard let fields = StructuredField.integers(self["Upload-Limit"]) else { return nil }
+    func limit(_ name: String, atLeast least: Int64) -> Int64? { fields[name].flatMap { $0 < least ? nil : $0 } }
     let largest = limit("max-append-size", atLeast: 1)
     let smallest = limit("min-append-size", atLeast: 1) ?? 1
     return PartLimits(

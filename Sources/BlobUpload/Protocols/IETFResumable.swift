@@ -63,7 +63,7 @@ public struct IETFResumable: UploadProtocol {
     let told = AnnouncedSession()
     let response = try await send(&request, first?.body, with) { url, fields in
       let session = Self.session(url, target, fields)
-      told.session.withLock { $0 = session }
+      announced.session.withLock { $0 = session }
       with.opened(session)
     }
     let isWhole = StructuredField.boolean(response.headers["Upload-Complete"])
@@ -79,7 +79,7 @@ public struct IETFResumable: UploadProtocol {
       // A server that does not support this protocol has processed an ordinary POST.
       if isWhole == nil {
         guard response.saysStored else { throw UploadError(creating: request, response) }
-        if let session = told.session.withLock({ $0 }) {
+        if let session = announced.session.withLock({ $0 }) {
           do throws(UploadError) { return try await held(by: session, with) } catch {
             // A server may forget an upload that is complete.
             if error.recovery != .restart { throw error }
@@ -132,9 +132,9 @@ public struct IETFResumable: UploadProtocol {
     ).told(by: response, of: group)
   }
 
-  private static func session(_ url: HTTPURL, _ target: UploadTarget, _ told: HTTPHeaders) -> UploadSession {
+  private static func session(_ url: HTTPURL, _ target: UploadTarget, _ fields: HTTPHeaders) -> UploadSession {
     var session = UploadSession(
-      state: ["url": url.text], limits: told.uploadLimits ?? PartLimits(), expires: told.expires)
+      state: ["url": url.text], limits: fields.uploadLimits ?? PartLimits(), expires: fields.expires)
     session.length = target.length
     session.names = base64(target.path.bytes)
     session.group = target.group

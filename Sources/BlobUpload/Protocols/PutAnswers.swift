@@ -190,8 +190,10 @@ extension UploadContext {
   func remoteLength(of url: HTTPURL, expecting length: Int64?) async throws(UploadError) -> RemoteLength {
     let head = HTTPRequest("HEAD", url)
     guard let response = try await look(head) else { return .hidden }
-    if response.status == 200, let told = response.headers.bytes("Content-Length"), told == length ?? told {
-      return .found(told)
+    if response.status == 200, let announced = response.headers.bytes("Content-Length"),
+      announced == length ?? announced
+    {
+      return .found(announced)
     }
     if [401, 403, 407].contains(response.status) { return .hidden }
     guard response.isSuccess || [404, 405, 410, 501].contains(response.status) else {
@@ -217,7 +219,7 @@ extension UploadContext {
     } catch {
       if content.isCoded { return .found(nil) }
       if !content.isFull { throw error }
-      if let told = content.told { return .found(told) }
+      if let announced = content.announced { return .found(announced) }
       // More bytes than expected have arrived. For a large file it is enough to know that there are many.
       return .found(length ?? .max <= Self.mostCounted ? content.count : nil)
     }
@@ -228,7 +230,7 @@ extension UploadContext {
     case 206: return .found(response.headers["Content-Range"]?.split(separator: "/").last.flatMap { Int64($0) })
     // An empty file has no first byte.
     case 416: return .found(0)
-    case 200: return .found(content.told ?? content.count)
+    case 200: return .found(content.announced ?? content.count)
     case 204: return .noContent
     // A server that gives another success to a GET gives it to every request.
     case 201..<300, 404, 410: return .missing
@@ -267,7 +269,7 @@ private final class CountedContent: Sendable {
   var isCoded: Bool { coded.load(ordering: .relaxed) }
 
   /// The length that the header section of a complete response reports.
-  var told: Int64? { length.withLock { $0 } }
+  var announced: Int64? { length.withLock { $0 } }
 
   func begin(_ head: HTTPHead) {
     if head.contentCoding != nil { coded.store(true, ordering: .relaxed) }

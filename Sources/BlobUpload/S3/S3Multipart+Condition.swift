@@ -16,11 +16,15 @@ extension S3Multipart {
       // The response to HEAD has no body. The response to GET gives the reason, and `send` renews an expired token for
       // it.
       let get = HTTPRequest("GET", url, ["Range": "bytes=0-0"])
-      let told = try await send(get, nil, with)
-      if told.status == 403, S3ErrorResponse(told)?.isGeneral != true {
-        return try await lookedInVain(get, told, with)
+      let answer = try await send(get, nil, with)
+      if answer.status == 403, S3ErrorResponse(answer)?.isGeneral != true {
+        return try await lookedInVain(get, answer, with)
       }
-      if told.isSuccess || told.status == 416 { response = try await send(head, nil, with) } else { response = told }
+      if answer.isSuccess || answer.status == 416 {
+        response = try await send(head, nil, with)
+      } else {
+        response = answer
+      }
     }
     if response.status == 200 { return S3Object(response.headers) }
     if [404, 410].contains(response.status), S3ErrorResponse(response)?.isGeneral != true { return nil }

@@ -189,8 +189,8 @@ public struct S3Multipart: UploadProtocol {
     fields["x-amz-server-side-encryption"] = options.encryption?.algorithm
     fields["x-amz-server-side-encryption-aws-kms-key-id"] = options.encryption?.keyID
     // The user's options take precedence. Field values are ASCII: other characters are percent-encoded.
-    let told = target.metadata.mapValues { PercentCoding.field($0) }
-    for (name, value) in options.metadata.merging(told, uniquingKeysWith: { asked, _ in asked })
+    let encoded = target.metadata.mapValues { PercentCoding.field($0) }
+    for (name, value) in options.metadata.merging(encoded, uniquingKeysWith: { asked, _ in asked })
       .sorted(by: { $0.key < $1.key })
     {
       fields.add("x-amz-meta-\(name)", value)
@@ -207,16 +207,18 @@ public struct S3Multipart: UploadProtocol {
   func send(
     _ request: HTTPRequest, vouchedBy slice: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> (HTTPResponse, S3Body) {
-    let mayBeIdle = mayBeIdle(request.url)
-    if !mayBeIdle || acquaintance.heedsChecksums != nil { return try await send(request, slice, mayBeIdle, with) }
+    let canSkipChecksum = canSkipChecksum(request.url)
+    if !canSkipChecksum || acquaintance.heedsChecksums != nil {
+      return try await send(request, slice, canSkipChecksum, with)
+    }
     return try await acquaintance.asking(with: slice.length ?? 0) { () async throws(UploadError) in
-      try await send(request, slice, mayBeIdle, with)
+      try await send(request, slice, canSkipChecksum, with)
     }
   }
 
   /// Whether the checksum may be left out if the server ignores it: reading a body for it would be useless, unless the
   /// user asked for it.
-  func mayBeIdle(_ url: HTTPURL) -> Bool {
+  func canSkipChecksum(_ url: HTTPURL) -> Bool {
     url.scheme == "https" && vouching == .header && options.checksum == .crc32c
   }
 
@@ -224,11 +226,11 @@ public struct S3Multipart: UploadProtocol {
   func signsBodies(at url: HTTPURL) -> Bool { url.scheme != "https" || options.checksum == .sha256 }
 
   private func send(
-    _ request: HTTPRequest, _ slice: BlobSlice, _ mayBeIdle: Bool, _ with: UploadContext
+    _ request: HTTPRequest, _ slice: BlobSlice, _ canSkipChecksum: Bool, _ with: UploadContext
   ) async throws(UploadError) -> (HTTPResponse, S3Body) {
-    let isIdle = mayBeIdle && acquaintance.heedsChecksums == false
+    let skipsChecksum = canSkipChecksum && acquaintance.heedsChecksums == false
     let body = try await S3Body.make(
-      slice, options.checksum, isIdle ? .none : vouching, signs: signsBodies(at: request.url))
+      slice, options.checksum, skipsChecksum ? .none : vouching, signs: signsBodies(at: request.url))
     var vouched = request
     vouched.headers.add(contentsOf: body.headers)
     let response = try await send(vouched, body.slice, prepare: body.prepare, with)
@@ -236,11 +238,11 @@ public struct S3Multipart: UploadProtocol {
       let isTold = body.prepare != nil || vouched.headers[options.checksum.s3Field] != nil
       try checkEcho(vouched, response, body.checksum, isTold: isTold)
     }
-    if isIdle, S3ErrorResponse(response)?.wantsChecksum == true {
+    if skipsChecksum, S3ErrorResponse(response)?.wantsChecksum == true {
       // If objects are locked, a server requires checksums although it does not return them.
       acquaintance.demandChecksums()
       with.events.sent(-Int(clamping: body.slice.length ?? 0))
-      return try await send(request, slice, mayBeIdle, with)
+      return try await send(request, slice, canSkipChecksum, with)
     }
     return (response, body)
   }

@@ -59,13 +59,13 @@ private final class DescriptorReader: BlobReader {
   let info = BlobInfo(length: nil)
   private let stream: DescriptorStream
   private let cancel: Cancellation
-  private let bell: Bell
+  private let wakeup: Wakeup
 
   init(_ stream: DescriptorStream, _ cancel: Cancellation) throws(BlobError) {
     self.stream = stream
     self.cancel = cancel
     do throws(BlobError) {
-      bell = try Bell()
+      wakeup = try Wakeup()
     } catch {
       stream.closed()
       throw error
@@ -89,12 +89,12 @@ private final class DescriptorReader: BlobReader {
 
   /// `poll` reports the end of the stream, and descriptors that cannot be polled, as readable.
   private func waitForBytes() throws(BlobError) {
-    let bell = bell
-    try cancel.whileWaiting(wakeUp: { bell.ring() }) { () throws(BlobError) in
+    let wakeup = wakeup
+    try cancel.whileWaiting(wakeUp: { wakeup.signal() }) { () throws(BlobError) in
       try cancel.check(operation)
       var wanted = [
         pollfd(fd: stream.descriptor, events: Int16(POLLIN), revents: 0),
-        pollfd(fd: bell.descriptor, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
       ]
       while poll(&wanted, 2, -1) < 0 {
         if errno != EINTR { throw systemError(errno, operation) }
@@ -114,7 +114,7 @@ private final class DescriptorReader: BlobReader {
 }
 
 /// Ends a `poll` from another thread. The wake-up closure retains it too, so that it outlives the reader.
-private final class Bell: Sendable {
+private final class Wakeup: Sendable {
   let descriptor: Int32
   private let other: Int32
 
@@ -131,5 +131,5 @@ private final class Bell: Sendable {
   }
 
   /// Nobody reads the byte, so every later `poll` returns at once.
-  func ring() { _ = withUnsafeBytes(of: UInt8(1)) { write(other, $0.baseAddress, 1) } }
+  func signal() { _ = withUnsafeBytes(of: UInt8(1)) { write(other, $0.baseAddress, 1) } }
 }

@@ -26,21 +26,21 @@
 
     /// True only if it is certain that nobody wrote. The caller has checked that the modification time is unchanged.
     var hasSeenNoWrite: Bool {
-      guard let told = InotifyQueue.shared?.told(of: number) else { return false }
-      if told.lastWrite > start { return false }
-      return told.lastAttribute <= start || fb_is_written(descriptor) == 0
+      guard let events = InotifyQueue.shared?.events(of: number) else { return false }
+      if events.lastWrite > start { return false }
+      return events.lastAttribute <= start || fb_is_written(descriptor) == 0
     }
   }
 
   /// The kernel's events for single files: one inotify queue for the process, read on demand.
   private final class InotifyQueue: Sendable {
-    struct Told {
+    struct FileEvents {
       var lastWrite: UInt64 = 0
       var lastAttribute: UInt64 = 0
       var users = 0
     }
     fileprivate struct State {
-      var files: [Int32: Told] = [:]
+      var files: [Int32: FileEvents] = [:]
       /// The number of events so far.
       var count: UInt64 = 0
     }
@@ -60,7 +60,7 @@
           inotify_add_watch(queue, $0, UInt32(IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB))
         }
         if number < 0 { return nil }
-        state.files[number, default: Told()].users += 1
+        state.files[number, default: FileEvents()].users += 1
         // Reads pending events, which belong to earlier watches of the same file.
         read(&state)
         return (number, state.count)
@@ -76,7 +76,7 @@
       }
     }
 
-    func told(of number: Int32) -> Told? {
+    func events(of number: Int32) -> FileEvents? {
       state.update(waking: .none) { state in
         read(&state)
         return state.files[number]

@@ -103,7 +103,7 @@ struct AbortCommand: Command {
         await journal.close()
         return status
       } catch {
-        let error = await told(error, journal)
+        let error = await completed(error, journal)
         await journal.close()
         throw error
       }

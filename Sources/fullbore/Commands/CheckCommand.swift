@@ -118,7 +118,7 @@ struct DestinationCheck: Sendable {
               + "that its folder is another one before you delete any")
         }
       } catch {
-        throw await told(error, journal)
+        throw await completed(error, journal)
       }
       await journal.close()
       return nil

@@ -104,7 +104,7 @@ struct DestinationPush: Sendable {
       let areAllRemoved = try await SourceRemoval(options, run, report).run()
       if !areAllRemoved { counters.isIncomplete.store(true, ordering: .relaxed) }
     } catch {
-      throw await told(error, journal)
+      throw await completed(error, journal)
     }
   }
 

@@ -17,7 +17,7 @@ func openJournal(_ path: BytePath, _ tell: (String) -> Void) async throws(Upload
 
 /// Completes an error for the user. An error of the journal ends its use: it is closed, and a damaged one is moved
 /// aside, so that the next run creates a new one.
-func told(_ error: UploadError, _ journal: Journal) async -> UploadError {
+func completed(_ error: UploadError, _ journal: Journal) async -> UploadError {
   guard error.side == .journal else { return error }
   var error = error
   if (error.cause as? JournalError)?.isDamaged == true, let damaged = await journal.keptAside() {
@@ -111,7 +111,7 @@ func beginListing(_ options: PushOptions, in journal: Journal) async throws(Uplo
     let id = try await journal.beginListing(options.given, destination: try await journal.destinationID(noted))
     return BegunListing(id: id, followsUnread: followsUnread)
   } catch {
-    throw await told(UploadError(journal: error), journal)
+    throw await completed(UploadError(journal: error), journal)
   }
 }
 

@@ -59,7 +59,7 @@ struct PushFeed: Sendable {
   /// Reports sources that cannot be read.
   func items(_ opened: [OpenedSource]) async -> [UploadItem] {
     var items: [UploadItem] = []
-    let told = await tell(of: opened.map(\.found))
+    let metadata = await tell(of: opened.map(\.found))
     for (index, opened) in opened.enumerated() where !Task.isCancelled {
       let found = opened.found
       switch opened.content {
@@ -67,7 +67,7 @@ struct PushFeed: Sendable {
         guard case .file(let stamp) = found.place else { continue }
         let info = stamp.info
         var item = item(found, source(found.identity, stamp, info), info)
-        item.target.metadata = told[index] ?? [:]
+        item.target.metadata = metadata[index] ?? [:]
         items.append(item)
       case .unsized:
         guard case .file(let stamp) = found.place else { continue }
@@ -89,9 +89,11 @@ struct PushFeed: Sendable {
     guard let telling else { return [:] }
     let files = found.indices.filter { if case .file = found[$0].place { true } else { false } }
     // A file that blocks is sent without metadata: the upload that reads it reports the problem.
-    let told = await SourceReads().each(files) { telling.metadata(of: found[$0].identity) } ?? []
-    return Dictionary(uniqueKeysWithValues: zip(files, told).compactMap { index, told in told.map { (index, $0) } })
-      .filter { !$0.value.isEmpty }
+    let metadata = await SourceReads().each(files) { telling.metadata(of: found[$0].identity) } ?? []
+    return Dictionary(
+      uniqueKeysWithValues: zip(files, metadata).compactMap { index, metadata in metadata.map { (index, $0) } }
+    )
+    .filter { !$0.value.isEmpty }
   }
 
   private func source(_ path: BytePath, _ stamp: FileStamp, _ info: BlobInfo) -> any BlobSource {

@@ -83,7 +83,7 @@ struct PushRun: Sendable {
       try await queue.run(orInterrupted, observer, besides: indexes(verifies: settings.verifies))
       return nil
     } catch {
-      return await told(error, journal)
+      return await completed(error, journal)
     }
   }
 }
@@ -145,7 +145,7 @@ final class PushObserver: UploadObserver {
   private let report: any PushReport
   private let counters: PushCounters
   /// Kinds of reported errors that end the push; there are few, because each ends it.
-  private let told = Mutex<Set<String>>([])
+  private let reported = Mutex<Set<String>>([])
   /// The statuses with which files were rejected while the push continued. If all files are rejected, the push ends with
   /// the same error.
   private let toldRefusals = Mutex<Set<Int>>([])
@@ -171,7 +171,7 @@ final class PushObserver: UploadObserver {
 
   func hasTold(_ error: UploadError) -> Bool {
     if let status = error.status, toldRefusals.withLock({ $0.contains(status) }) { return true }
-    return told.withLock { $0.contains(Self.kind(of: error)) }
+    return reported.withLock { $0.contains(Self.kind(of: error)) }
   }
 
   /// A common key for the errors of concurrent files when the destination rejects all of them: their messages differ
@@ -209,7 +209,7 @@ final class PushObserver: UploadObserver {
       report.leftOut(file.path, reason: NameConflict.skipped)
     case .failed(let error) where error.side == .destination:
       // The error ends the push, so it is reported only once.
-      if told.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
+      if reported.withLock({ $0.insert(Self.kind(of: error)).inserted }) {
         fail(file, error.message, error, advice: advice(for: error, item))
       } else {
         report.dropped(file)

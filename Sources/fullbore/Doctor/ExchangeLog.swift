@@ -22,10 +22,10 @@ final class ExchangeLog: Transport {
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     var on = on
-    let told = on.interim
+    let forward = on.interim
     on.interim = { [self] head in
       state.withLock { if $0.interim.count < Self.most { $0.interim.append(head) } }
-      told(head)
+      forward(head)
     }
     let response = try await transport.send(request, body: body, on)
     state.withLock {

@@ -53,11 +53,11 @@ struct OffsetUploadCheck: Sendable {
       return (nil, false)
     }
     target.report.noteProgram(ServerProgram(of: entry.response))
-    guard entry.response.isSuccess, let told = entry.response.headers["Location"] else {
+    guard entry.response.isSuccess, let location = entry.response.headers["Location"] else {
       tellFailure(entry, failure)
       return (nil, false)
     }
-    let place = UploadLocation(told, of: entry.request.url, at: target.endpoint)
+    let place = UploadLocation(location, of: entry.request.url, at: target.endpoint)
     let (url, finding) = await place.examined(length, dialect, target, log)
     if let finding {
       target.report.found(finding)

@@ -4,14 +4,14 @@ import Blobs
 /// The URL by which a server names an upload, compared with the URL by which the client has reached it.
 struct UploadLocation: Sendable {
   /// As the server has written it.
-  let told: String
+  let text: String
   /// The server's URL; nil: it is none.
   let url: HTTPURL?
   let endpoint: HTTPURL
 
-  init(_ told: String, of request: HTTPURL, at endpoint: HTTPURL) {
-    (self.told, self.endpoint) = (told, endpoint)
-    url = request.resolve(told)
+  init(_ text: String, of request: HTTPURL, at endpoint: HTTPURL) {
+    (self.text, self.endpoint) = (text, endpoint)
+    url = request.resolve(text)
   }
 
   /// The differences from the URL of the destination; empty: there are none.
@@ -89,7 +89,7 @@ struct UploadLocation: Sendable {
     let paths = prefix.map { Mend.location(prefix: $0) } ?? []
     return Finding(
       kind: .location,
-      what: "the server names an upload by \(told.prefix(200).prefix { $0 != "?" }), which leads elsewhere: \(list)",
+      what: "the server names an upload by \(text.prefix(200).prefix { $0 != "?" }), which leads elsewhere: \(list)",
       consequence: "Uploads begin and cannot go on: their URL is not that of the proxy.",
       mends: addresses + paths)
   }

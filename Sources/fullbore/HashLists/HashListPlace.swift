@@ -59,7 +59,7 @@ struct HashListAtDestination: HashListPlace {
     do throws(UploadError) {
       return try await run.uploader.content(of: target, atMost: most)
     } catch {
-      throw await told(error, run.journal)
+      throw await completed(error, run.journal)
     }
   }
 

@@ -54,7 +54,7 @@ final class OutageMonitor: Sendable {
     var reason = ""
     /// When the next attempt begins.
     var next: ContinuousClock.Instant?
-    var told: ContinuousClock.Instant?
+    var reported: ContinuousClock.Instant?
     /// The begin of the outage as reported first. The server may stall for long before a request fails.
     var since: Begin?
     /// The server itself asked to wait.
@@ -110,7 +110,7 @@ final class OutageMonitor: Sendable {
     state.withLock { state in
       if state.failed == nil {
         state.failed = now
-        if state.told == nil { state.sum = sum }
+        if state.reported == nil { state.sum = sum }
       }
       (state.reason, state.isAsked, state.isAnswer) = (error.reason, isAsked, error.status != nil)
       // Many files wait concurrently, each for its own time; the earliest attempt counts.
@@ -136,7 +136,7 @@ final class OutageMonitor: Sendable {
     state.withLock { state in
       state.isDiscovering = true
       // An outage that was reported continues.
-      if state.told == nil { (state.moved, state.sum) = (now, sum) }
+      if state.reported == nil { (state.moved, state.sum) = (now, sum) }
     }
   }
 
@@ -159,14 +159,14 @@ final class OutageMonitor: Sendable {
       let isTriedAgain = state.next.map { $0 > now } ?? false
       if !state.isDiscovering, !isWaiting, !isTriedAgain {
         // Nothing is to be sent. A file that comes later waits from then on.
-        if state.failed == nil, state.told == nil { state.moved = now }
+        if state.failed == nil, state.reported == nil { state.moved = now }
         return nil
       }
       let begin = state.failed ?? state.moved
       let isLong = now - begin >= (state.failed == nil ? Self.longPatience : Self.patience)
       guard isLong, state.failed != nil || state.isDiscovering || isWaiting else { return nil }
-      if let told = state.told, now - told < report.outageInterval { return nil }
-      state.told = now
+      if let reported = state.reported, now - reported < report.outageInterval { return nil }
+      state.reported = now
       let isOfSources = state.failed == nil && !state.isDiscovering && silent.waits > 0
       state.silent = isOfSources ? silent.hosts : []
       // Open files that do not wait for a source wait for the destination, or for their turn.

@@ -71,13 +71,13 @@ final class AccessLog: Sendable {
   private struct Losses {
     var count = 0
     var reason = ""
-    private var told: ContinuousClock.Instant?
+    private var reported: ContinuousClock.Instant?
 
     mutating func tell(atMostEvery pause: Duration, _ notice: (String) -> Void) {
       if count == 0 { return }
-      if let told, .now - told < pause { return }
+      if let reported, .now - reported < pause { return }
       notice("\(Quantity.plural(count, "line")) of the log \(count == 1 ? "is" : "are") lost: \(reason)")
-      (count, told) = (0, .now)
+      (count, reported) = (0, .now)
     }
   }
 }

@@ -143,17 +143,17 @@ private struct Absence {
   private static let longest = Duration.seconds(60)
   private let report: any PushReport
   private var wait = Duration.seconds(1)
-  private var told: String?
+  private var reported: String?
 
   init(_ report: any PushReport) { self.report = report }
 
   /// Waits; false if the task was cancelled meanwhile.
   mutating func passes(_ error: UploadError, _ outage: OutageMonitor) async -> Bool {
     outage.failed(error, next: wait)
-    if !error.isOfOutage, told != error.message {
+    if !error.isOfOutage, reported != error.message {
       report.notice(
         "\(error.message). The watch goes on and begins anew, at least every \(Quantity.text(Self.longest))")
-      told = error.message
+      reported = error.message
     }
     do { try await Task.sleep(for: wait) } catch { return false }
     wait = min(wait * 2, Self.longest)

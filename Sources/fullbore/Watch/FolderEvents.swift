@@ -31,7 +31,7 @@ struct FolderEvent: Sendable, Hashable {
 final class FolderEvents: Sendable {
   /// -1: no events come.
   private let descriptor: Int32
-  private let bell: (read: Int32, write: Int32)
+  private let wakeup: (read: Int32, write: Int32)
 
   init() throws(UploadError) {
     #if os(Linux)
@@ -43,11 +43,11 @@ final class FolderEvents: Sendable {
     #else
       descriptor = -1
     #endif
-    bell = makePipe()
-    for end in [bell.read, bell.write] { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
+    wakeup = makePipe()
+    for end in [wakeup.read, wakeup.write] { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
   }
 
-  deinit { for descriptor in [descriptor, bell.read, bell.write] where descriptor >= 0 { close(descriptor) } }
+  deinit { for descriptor in [descriptor, wakeup.read, wakeup.write] where descriptor >= 0 { close(descriptor) } }
 
   /// Returns the watch descriptor, which is the existing one if the folder is already watched; negative on failure, with
   /// the reason in `errno`, which is ENOTSUP if the system has no such events.
@@ -95,11 +95,11 @@ final class FolderEvents: Sendable {
   /// Returns when an event is pending, after `ring`, or after the time limit.
   func wait(atMost limit: Duration) {
     // `poll` ignores a negative descriptor.
-    var places = [descriptor, bell.read].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    var places = [descriptor, wakeup.read].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     let milliseconds = max(0, min(Quantity.seconds(limit) * 1000 + 1, 3_600_000))
     if poll(&places, 2, Int32(milliseconds)) > 0, places[1].revents != 0 {
       var bytes = [UInt8](repeating: 0, count: 64)
-      while Platform.read(bell.read, &bytes, bytes.count) == bytes.count {}
+      while Platform.read(wakeup.read, &bytes, bytes.count) == bytes.count {}
     }
   }
 
@@ -107,7 +107,7 @@ final class FolderEvents: Sendable {
   func ring() {
     var byte: UInt8 = 1
     // If the pipe is full, it already wakes the reader.
-    _ = write(bell.write, &byte, 1)
+    _ = write(wakeup.write, &byte, 1)
   }
 }
 

@@ -58,7 +58,7 @@ final class JournalStore {
   /// This journal's id as an owner. The first call also releases the claims of processes that have died.
   func register() throws(SQLiteError) -> Int64 {
     if let id = owners.id { return id }
-    try buryDead()
+    try releaseDeadOwners()
     let id: Int64 = try uploads.transaction { () throws(SQLiteError) in
       let id = try owners.insert()
       let isAlone = try database.statement("SELECT NOT EXISTS(SELECT 1 FROM upload) AND count(*) = 1 FROM process")
@@ -79,7 +79,7 @@ final class JournalStore {
   }
 
   /// Moves the records of dead processes into the journal, and then releases their claims.
-  func buryDead() throws(SQLiteError) {
+  func releaseDeadOwners() throws(SQLiteError) {
     if isReading { return }
     let dead = try owners.dead()
     if dead.isEmpty { return }

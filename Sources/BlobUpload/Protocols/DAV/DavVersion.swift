@@ -62,9 +62,9 @@ extension UploadContext {
     guard response.isSuccess else { throw UploadError(request, response) }
     if let length = target.length {
       // Some servers report no length for content that they would compress, or a length of 0 for every HEAD.
-      let told = response.headers.bytes("Content-Length")
-      let isKnown = told == length || told ?? 0 > 0
-      let size = isKnown ? told : try await lengthByGet(of: target.url, expecting: length).bytes
+      let announced = response.headers.bytes("Content-Length")
+      let isKnown = announced == length || announced ?? 0 > 0
+      let size = isKnown ? announced : try await lengthByGet(of: target.url, expecting: length).bytes
       if size != length { return nil }
     }
     return DavVersion(response.headers)

@@ -14,10 +14,10 @@ struct CloudResource {
     if let time = target.modificationTime, metadata[Self.modificationTime] == nil {
       metadata[Self.modificationTime] = String(time.seconds)
     }
-    let told = metadata.sorted { $0.key < $1.key }.map { "\(JSONText.quoted($0.key)):\(JSONText.quoted($0.value))" }
+    let pairs = metadata.sorted { $0.key < $1.key }.map { "\(JSONText.quoted($0.key)):\(JSONText.quoted($0.value))" }
     let name = String(decoding: PercentCoding.decoded(object.encodedName.utf8), as: UTF8.self)
     var text = "{\"name\":\(JSONText.quoted(name)),\"contentType\":\(JSONText.quoted(target.contentType))"
-    if !told.isEmpty { text += ",\"metadata\":{\(told.joined(separator: ","))}" }
+    if !pairs.isEmpty { text += ",\"metadata\":{\(pairs.joined(separator: ","))}" }
     json = Array("\(text)}".utf8)
   }
 

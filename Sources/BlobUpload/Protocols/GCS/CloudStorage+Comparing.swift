@@ -107,15 +107,15 @@ extension CloudStorage {
     _ facts: CloudFacts, sameBytesAs whole: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> Bool? {
     if let size = facts.size, let length = whole.length, size != length { return false }
-    let told: (String, Digest.Algorithm)
+    let expected: (String, Digest.Algorithm)
     if let crc32c = facts.crc32c {
-      told = (crc32c, .crc32c)
+      expected = (crc32c, .crc32c)
     } else if let md5 = facts.md5 {
-      told = (md5, .md5)
+      expected = (md5, .md5)
     } else {
       return nil
     }
-    return base64(try await digests(of: whole, [told.1], noteRead: with.server.compared)[0]) == told.0
+    return base64(try await digests(of: whole, [expected.1], noteRead: with.server.compared)[0]) == expected.0
   }
 
   public func hasSameBytes(
@@ -136,8 +136,8 @@ extension CloudStorage {
   ) async throws(UploadError) -> Bool {
     guard let facts = try await facts(of: try CloudObject(target), with) else { return false }
     // Each write to a name creates a new generation number.
-    if let told = location?.split(separator: "#").dropFirst().first, let generation = facts.generation,
-      told != generation
+    if let stored = location?.split(separator: "#").dropFirst().first, let generation = facts.generation,
+      stored != generation
     {
       return false
     }
