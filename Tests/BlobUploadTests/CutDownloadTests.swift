@@ -62,7 +62,7 @@ import Testing
     let served = try ServedFolder()
     let error = try await push(from: proxy, to: served, "put", retries: 2).error("film.mov")
     #expect(server.requests.count == 3)
-    #expect(error?.message.contains("download the file to a disk, and push it from there") == true, "\(error as Any)")
+    #expect(error?.message.contains("download the file to a disk, and use it from there") == true, "\(error as Any)")
     #expect(served.names().isEmpty)
   }
 }

@@ -78,6 +78,22 @@ extension EndToEnd.UnsealTests {
     _ = server
   }
 
+  /// A server without ranges, or with a file that is younger than a minute, sends no rest of a file, only the whole.
+  @Test func aFileWithoutAVersionIsReadAgainFromItsFirstByte() async throws {
+    let (server, film, arguments) = try await sealedFilm(5_000_000)
+    let sealed = try #require(FileManager.default.contents(atPath: server.folder.path + "/film.mov.age"))
+    let peer = HTTPPeer { request in request.path.hasSuffix("/") ? .init(404) : .init(200, [:], Array(sealed)) }
+    defer { peer.stop() }
+    let proxy = ChaosProxy(
+      to: peer.port, ChaosProxy.Schedule([.none, .cutDown(after: 3_000_000), .cutDown(after: 4_000_000)]))
+    var through = arguments
+    through[1] = "http://127.0.0.1:\(proxy.port)/film.mov.age"
+    let (end, command) = try await run(through + ["--retries", "5"])
+    #expect(end == .exited(0), "\(command.output)\(command.errors)")
+    #expect(FileManager.default.contentsEqual(atPath: restored + "/film.mov", andPath: film))
+    #expect(proxy.counters.faults >= 1)
+  }
+
   /// Connections that are cut, and a server that is away for a moment, are made up for in one run.
   @Test func aServerThatReturnsIsWaitedFor() async throws {
     let size = 64 << 20

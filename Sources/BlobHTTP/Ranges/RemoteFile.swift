@@ -208,7 +208,7 @@ private final class SinglePassReader: BlobReader {
     error.message =
       "\(error.message). The download was cut at byte \(offset)\(length), and the rest alone cannot be asked for, since the "
       + "server does not name the version of the file (by a strong ETag, or a Last-Modified that is a minute old), or gives "
-      + "no ranges of it. If it never comes through in one go, download the file to a disk, and push it from there"
+      + "no ranges of it. If it never comes through in one go, download the file to a disk, and use it from there"
     return error
   }
 

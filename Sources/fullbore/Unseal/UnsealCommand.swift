@@ -58,7 +58,9 @@ struct UnsealCommand: Command {
       let restore = FileRestore(
         destination: destination, state: state, identities: options.identities, overwrites: options.overwrites,
         copiesUnsealed: options.copiesUnsealed, noteRead: report.noteRead)
-      let run = UnsealRun(files, only: only, restore, names, jobs: options.jobs, report)
+      let retry = RetryPolicy(retries: options.connection.retries)
+      let run = UnsealRun(
+        files, only: only, restore, names, jobs: options.jobs, retries: retry.retries, report)
       if let error = await run.run() { return error }
       if !report.hasFailed { await BlockingPool.shared.run { state.remove() } }
       return nil

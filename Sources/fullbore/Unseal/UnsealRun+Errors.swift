@@ -5,6 +5,14 @@ import Blobs
 
 // Errors, and whether anything else can be restored after them.
 extension UnsealRun {
+  /// A server sends the list of a folder as if it was a file, which must not be copied as one.
+  func isFolder(_ path: BytePath) async -> Bool {
+    var isFolder = false
+    // A path that cannot be listed is no folder, or reading it fails later.
+    try? await files.list(path) { entries in if !entries.isEmpty { isFolder = true } }
+    return isFolder
+  }
+
   func advice(for error: BlobError) -> String? {
     // A folder of this machine is known as one.
     if error.cause is NoAgeFile {

@@ -14,6 +14,8 @@ final class UnsealRun: Sendable {
   let restore: FileRestore
   let names: RestoredNames
   let jobs: Int
+  /// How often a file is begun again after its download was cut, where the server sends no rest of it.
+  let retries: Int
   let report: UnsealReport
   /// The files that are restored now.
   private let active = Mutex<Set<BytePath>>([])
@@ -32,10 +34,10 @@ final class UnsealRun: Sendable {
 
   init(
     _ files: any SealedFiles, only: BytePath?, _ restore: FileRestore, _ names: RestoredNames, jobs: Int,
-    _ report: UnsealReport
+    retries: Int, _ report: UnsealReport
   ) {
     (self.files, self.only, self.restore, self.names) = (files, only, restore, names)
-    (self.jobs, self.report) = (jobs, report)
+    (self.jobs, self.retries, self.report) = (jobs, retries, report)
   }
 
   /// Returns the error that ended the run early; nil: every file was tried.
@@ -225,11 +227,11 @@ final class UnsealRun: Sendable {
         report.failed(path, "it is a folder: end it with a slash")
         return nil
       }
-      let (source, again) = (try await files.source(path), try await files.source(path))
-      let result = await threads.runUntilCancelled { cancel in
-        self.working.update { $0 += 1 }
-        defer { self.working.update { $0 -= 1 } }
-        return Result { () throws(BlobError) in try self.restore(path, from: source, again: again, cancel) }
+      var result = try await attempt(path, on: threads)
+      for _ in 0..<retries {
+        // The error of a cut download of a server that names no version of the file, or gives no ranges.
+        guard case .failure(let error) = result, error.code == .invalidated else { break }
+        result = try await attempt(path, on: threads)
       }
       switch result {
       case nil: return UploadError(.giveUp, .cancelled, "interrupted")
@@ -252,12 +254,16 @@ final class UnsealRun: Sendable {
     }
   }
 
-  /// A server sends the list of a folder as if it was a file, which must not be copied as one.
-  private func isFolder(_ path: BytePath) async -> Bool {
-    var isFolder = false
-    // A path that cannot be listed is no folder, or reading it fails later.
-    try? await files.list(path) { entries in if !entries.isEmpty { isFolder = true } }
-    return isFolder
+  /// nil: the run was cancelled.
+  private func attempt(
+    _ path: BytePath, on threads: BlockingPool
+  ) async throws(UploadError) -> Result<(FileRestore.Outcome, RestoredNames.Name?), BlobError>? {
+    let (source, again) = (try await files.source(path), try await files.source(path))
+    return await threads.runUntilCancelled { cancel in
+      self.working.update { $0 += 1 }
+      defer { self.working.update { $0 -= 1 } }
+      return Result { () throws(BlobError) in try self.restore(path, from: source, again: again, cancel) }
+    }
   }
 
   /// Restores a file under the name that an index has for it. This call blocks.
