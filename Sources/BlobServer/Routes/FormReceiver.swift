@@ -21,13 +21,15 @@ final class FormReceiver: BodyReceiver {
   private struct Complete {
     let id: UploadID
     let entry: Int
+    let rule: ExistingRule
     let modified: ModificationTime?
   }
 
   /// Belongs to the event thread of the connection.
   private struct State: @unchecked Sendable {
     let parser: MultipartParser
-    var file: (reception: any Reception, entry: Int, modified: ModificationTime?, meter: UploadMeter)?
+    var file:
+      (reception: any Reception, entry: Int, rule: ExistingRule, modified: ModificationTime?, meter: UploadMeter)?
     /// Files that wait for the end of the form.
     var held: [Complete] = []
     /// The value of a field `mtime`, which applies to the next file, truncated to 64 bytes.
@@ -92,11 +94,13 @@ final class FormReceiver: BodyReceiver {
     guard let entry = try entries.begin(name) else { return }
     do throws(ServerError) {
       let target = try folder.appending(name)
-      try existing.admit(service.store.target(at: target, in: folder), at: target, length: nil)
+      let found = try service.store.target(at: target, in: folder)
+      let rule = existing.bound(to: found.item)
+      try rule.admit(found, at: target, length: nil)
       let reception = try service.store.begin(length: nil)
       service.counters.uploads.begun.add(1)
       let meter = service.counters.uploads.active.begin(target, length: nil, by: sender)
-      state.file = (reception, entry, modified, meter)
+      state.file = (reception, entry, rule, modified, meter)
     } catch {
       entries.end(entry, .failure(error))
     }
@@ -105,7 +109,7 @@ final class FormReceiver: BodyReceiver {
   private func append(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws(ServerError) {
     if !state.mayHaveBytes { throw ServerError(400, "a file in the form has no name") }
     if state.isInTime, let held = state.time { state.time = held + bytes.prefix(max(0, 64 - held.count)) }
-    guard let (reception, entry, _, meter) = state.file else { return }
+    guard let (reception, entry, _, _, meter) = state.file else { return }
     do throws(ServerError) {
       if let limit = service.options.maxSize, reception.length + Int64(bytes.count) > limit {
         throw ServerError.tooLarge(limit)
@@ -122,9 +126,9 @@ final class FormReceiver: BodyReceiver {
   /// Closes the file's reception, which is reopened when the file is published: a form may have more files than a process
   /// may have open.
   private func finish(_ state: inout State) {
-    guard let (reception, entry, modified, _) = state.file else { return }
+    guard let (reception, entry, rule, modified, _) = state.file else { return }
     state.file = nil
-    let file = Complete(id: reception.id, entry: entry, modified: modified)
+    let file = Complete(id: reception.id, entry: entry, rule: rule, modified: modified)
     if awaitsEnd { return state.held.append(file) }
     service.workers.submit { [self] in publish(file) }
   }
@@ -132,7 +136,7 @@ final class FormReceiver: BodyReceiver {
   private func publish(_ file: Complete) {
     do throws(ServerError) {
       let target = try folder.appending(entries.name(of: file.entry))
-      let record = UploadRecord(file.id, target: target, existing: existing, length: nil, modified: file.modified)
+      let record = UploadRecord(file.id, target: target, existing: file.rule, length: nil, modified: file.modified)
       let reception = try service.store.reopen(file.id)
       let publication = try service.store.publish(reception, record, isSaved: false)
       service.received(ReceivedFile(target, publication, by: sender))

@@ -29,7 +29,7 @@ enum IETFCreation {
     let store = call.service.store
     let target = try PutRoutes.target(call, path, isFolder: isFolder)
     let state = try store.target(at: target, in: path)
-    let existing = try target == nil ? .keep : PutRoutes.rule(call, state.item)
+    let existing = try target == nil ? .keep : PutRoutes.rule(call, state.item).bound(to: state.item)
     try existing.admit(state, at: target ?? path, length: length)
     let digests = try CreationDigests(
       call.headers, ofBody: BodyDigests.ofHTTP(call.headers, isWhole: isLast))

@@ -20,7 +20,7 @@ enum PutRoutes {
     }
     let store = call.service.store
     let target = try store.target(at: path, in: path.parent)
-    let rule = try rule(call, target.item)
+    let rule = try rule(call, target.item).bound(to: target.item)
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
     if let group = try UploadGroup.of(call.headers) {

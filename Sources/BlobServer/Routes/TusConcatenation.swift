@@ -15,6 +15,7 @@ enum TusConcatenation {
     return call.service.onWorker { () throws(ServerError) in
       if let plan = try again(call, parts, target) { return plan }
       let length = try length(of: parts, in: folder, call)
+      var target = target
       try target.admitFinal(length: length, in: folder, call.service)
       return publish(
         call,

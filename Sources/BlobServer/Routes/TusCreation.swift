@@ -20,12 +20,13 @@ struct TusCreation: Sendable {
     if let length { try TusRoutes.checkLength(length, call.options) }
     self.folder = folder
     self.isPart = isPart
-    target = try TusTarget(call, folder)
+    var target = try TusTarget(call, folder)
     if isPart {
       try target.admitPart(in: folder, call.service)
     } else {
       try target.admit(length: length, in: folder, call.service)
     }
+    self.target = target
   }
 
   /// Creates the upload. Until it is saved, it exists only for this request and in this process.

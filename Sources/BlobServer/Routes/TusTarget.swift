@@ -4,7 +4,7 @@ import BlobHTTP
 struct TusTarget: Sendable {
   /// nil: the upload's id becomes the file name.
   let path: ServedPath?
-  let existing: ExistingRule
+  private(set) var existing: ExistingRule
   /// The value of `Upload-Metadata` as sent.
   let metadata: String
   /// From `mtime`, in seconds since 1970; an invalid value is ignored.
@@ -34,14 +34,18 @@ struct TusTarget: Sendable {
   }
 
   /// Throws if a file of this length cannot be published: its name is taken, or the server may not write to the folder.
-  func admit(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
-    try existing.admit(service.store.target(at: path, in: folder), at: path ?? folder, length: length)
+  /// Otherwise the rule is bound to the file that is there now.
+  mutating func admit(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
+    let state = try service.store.target(at: path, in: folder)
+    existing = existing.bound(to: state.item)
+    try existing.admit(state, at: path ?? folder, length: length)
   }
 
   /// Like `admit`, for a final upload, without a check of the folder. Its bytes have already arrived with its parts, so
   /// the folder is checked at publication, with a status that lets the client try again.
-  func admitFinal(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
+  mutating func admitFinal(length: Int64?, in folder: ServedPath, _ service: Service) throws(ServerError) {
     var state = try service.store.target(at: path, in: folder)
+    existing = existing.bound(to: state.item)
     state.refusal = nil
     try existing.admit(state, at: path ?? folder, length: length)
   }

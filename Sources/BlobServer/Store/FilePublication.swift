@@ -43,12 +43,12 @@ struct FilePublication {
       }
       let item = try FileStore.item(before, record.target)
       try record.existing.admit(item, at: record.target, length: length)
-      if record.existing.replaces { return nil }
+      if record.existing.replaces(item) { return nil }
       let file = try ServerError.retryable { () throws(ServerError) in
         try folder.open(record.target.name, O_RDONLY)
       }
       if try reception.hasSameBytes(as: file, files.interruption) { return before }
-      throw ServerError(409, "\(record.target) exists with other bytes", kind: .nameTaken)
+      throw record.existing.hasOtherBytes(record.target)
     }
   }
 
@@ -97,11 +97,9 @@ struct FilePublication {
     let (data, name) = (record.id.data, record.target.name)
     func change() throws(ServerError) -> Bool {
       var old: stat?
-      if case .replaceVersion(let etag) = record.existing {
+      if replaces {
         old = try folder.status(name)
-        if old.map({ StoredItem($0).etag }) != etag { return false }
-      } else if replaces, files.quota.isLimited {
-        old = try folder.status(name)
+        guard let old, record.existing.replaces(StoredItem(old)) else { return false }
       }
       let renamed =
         replaces

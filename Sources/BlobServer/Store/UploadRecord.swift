@@ -31,20 +31,27 @@ package struct UploadID: Sendable, Hashable, CustomStringConvertible {
 package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   /// The file is kept; the upload succeeds only if it has the same bytes.
   case keep
-  /// The file is replaced atomically.
+  /// The file is replaced atomically, whatever its version is.
   case replace
+  /// The file is replaced if it still has the ETag that it had when the request began; nil: there was none. A file that
+  /// another upload has published since is kept, unless it has the same bytes: the request may have been waiting for a
+  /// slow disk since before that upload began, and have an older version.
+  case replaceFound(etag: String?)
   /// The file is replaced if it still has this ETag when the upload is published. RFC 9110 §13.1.1.
   case replaceVersion(etag: String)
   /// No file may exist. RFC 9110 §13.1.2, `If-None-Match: *`.
   case mustBeNew
 
   private static let versionPrefix = "replace "
+  /// No ETag begins so, because ETags begin with a quote.
+  private static let foundPrefix = "replace found "
 
   /// The text of the rule in a record.
   package var rawValue: String {
     switch self {
     case .keep: "keep"
     case .replace: "replace"
+    case .replaceFound(let etag): Self.foundPrefix + (etag ?? "")
     case .replaceVersion(let etag): Self.versionPrefix + etag
     case .mustBeNew: "mustBeNew"
     }
@@ -55,6 +62,9 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
     case "keep": self = .keep
     case "replace": self = .replace
     case "mustBeNew": self = .mustBeNew
+    case _ where rawValue.utf8.starts(with: Self.foundPrefix.utf8):
+      let etag = String(decoding: rawValue.utf8.dropFirst(Self.foundPrefix.utf8.count), as: UTF8.self)
+      self = .replaceFound(etag: etag.isEmpty ? nil : etag)
     case _ where rawValue.utf8.starts(with: Self.versionPrefix.utf8):
       self = .replaceVersion(
         etag: String(decoding: rawValue.utf8.dropFirst(Self.versionPrefix.utf8.count), as: UTF8.self))
@@ -65,9 +75,29 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   /// Whether the rule allows replacing an existing file.
   var replaces: Bool {
     switch self {
-    case .replace, .replaceVersion: true
+    case .replace, .replaceFound, .replaceVersion: true
     case .keep, .mustBeNew: false
     }
+  }
+
+  /// The rule for an upload that begins while `item` is published at its target; nil: nothing is.
+  func bound(to item: StoredItem?) -> ExistingRule { self == .replace ? .replaceFound(etag: item?.etag) : self }
+
+  /// Whether a file of this version is replaced without a comparison of its bytes.
+  func replaces(_ item: StoredItem) -> Bool {
+    switch self {
+    case .replace: true
+    case .replaceFound(let etag): item.etag == etag
+    case .replaceVersion(let etag): item.etag == etag
+    case .keep, .mustBeNew: false
+    }
+  }
+
+  /// The refusal of an upload whose bytes differ from those of the file at its target, which is kept.
+  func hasOtherBytes(_ target: ServedPath) -> ServerError {
+    let text = "\(target) exists with other bytes"
+    if !replaces { return ServerError(409, text, kind: .nameTaken) }
+    return ServerError(409, "\(text), which another upload brought after this one began; push again to replace them")
   }
 
   /// Throws 412 if the rule requires a version other than `item`; nil: no file exists.
@@ -82,6 +112,8 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
     if item.isFolder { throw ServerError(409, "\(target) is a folder", kind: .nameTaken) }
     switch self {
     case .replace: break
+    case .replaceFound:
+      if let length, length != item.length, !replaces(item) { throw hasOtherBytes(target) }
     case .replaceVersion: try checkVersion(item, at: target)
     case .mustBeNew: throw ServerError(412, "\(target) exists")
     case .keep:

@@ -82,8 +82,8 @@ package protocol UploadStore: Sendable {
   /// Publishes the bytes of `reception` at the record's target, completely and synced to disk, or not at all.
   ///
   /// An existing file keeps its bytes unless the record's rule replaces it: with equal bytes the upload counts as
-  /// published, otherwise this throws 409. `.mustBeNew`, and `.replaceVersion` with another version, throw 412. These
-  /// errors end the upload. After any other error publishing can be tried again. A saved upload is remembered as
+  /// published, otherwise this throws 409. The same holds for `.replaceFound` if another upload has brought the file
+  /// since. `.mustBeNew`, and `.replaceVersion` with another version, throw 412. These errors end the upload. After any other error publishing can be tried again. A saved upload is remembered as
   /// finished until it expires, even if the server is killed at any instant.
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
 
