@@ -14,7 +14,7 @@ final class GroupedPutReceiver: BodyReceiver {
   /// The file's URL, relative to the request's; nil: they are the same.
   private let location: String?
 
-  init(_ upload: Upload, _ writer: UploadWriter, _ digests: BodyDigests?, whole: Int64?, _ call: Call) {
+  init(_ upload: Upload, _ writer: UploadWriter, _ digests: BodyDigests?, whole: Int64?, _ call: RoutedRequest) {
     (self.upload, self.writer, self.digests, self.whole) = (upload, writer, digests, whole)
     (head, service) = (call.headers, call.service)
     location = call.method == "POST" ? call.target.reference(to: upload.record.target.url) : nil

@@ -83,8 +83,9 @@ package protocol UploadStore: Sendable {
   ///
   /// An existing file keeps its bytes unless the record's rule replaces it: with equal bytes the upload counts as
   /// published, otherwise this throws 409. The same holds for `.replaceFound` if another upload has brought the file
-  /// since. `.mustBeNew`, and `.replaceVersion` with another version, throw 412. These errors end the upload. After any other error publishing can be tried again. A saved upload is remembered as
-  /// finished until it expires, even if the server is killed at any instant.
+  /// since. `.mustBeNew`, and `.replaceVersion` with another version, throw 412. These errors end the upload. After any
+  /// other error publishing can be tried again. A saved upload is remembered as finished until it expires, even if the
+  /// server is killed at any instant.
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication
 
   /// Checks a complete upload that is to be published later, and syncs its bytes to disk. Throws as `publish` does. Returns

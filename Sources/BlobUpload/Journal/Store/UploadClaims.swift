@@ -121,8 +121,8 @@ final class UploadClaims {
       // The caller abandons the old session, so that the server deletes its data.
       return try replace(entry, intent, destination, me, now)
     }
-    if likeness == .same { return .resume(try resume(entry, intent, destination, me, now)) }
-    if likeness == .unsure {
+    if match == .same { return .resume(try resume(entry, intent, destination, me, now)) }
+    if match == .unsure {
       try uploads.twins.forget(entry.id)
       let entry = try resume(entry, intent, destination, me, now)
       if entry.session != nil { return .unsure(entry) }
