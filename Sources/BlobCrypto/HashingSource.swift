@@ -8,10 +8,12 @@ import Blobs
 public struct HashingSource: BlobSource {
   private let source: any BlobSource
   private let ledger: Ledger
+  /// The algorithm of the digest.
+  public let algorithm: Digest.Algorithm
 
   /// Wraps a source, without reading it. All copies of this value share one digest.
   public init(_ source: any BlobSource, _ algorithm: Digest.Algorithm) {
-    self.source = source
+    (self.source, self.algorithm) = (source, algorithm)
     ledger = Ledger(algorithm)
   }
 

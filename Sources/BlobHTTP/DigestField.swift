@@ -8,8 +8,8 @@ package enum DigestField {
   ]
 
   /// The name of an algorithm in the fields. Algorithms that are not in the registry keep their own names; Fullbore's client and
-  /// server use these in QUERY only.
-  private static func key(of algorithm: DigestAlgorithm) -> String {
+  /// server use these in QUERY and HEAD only.
+  package static func key(of algorithm: DigestAlgorithm) -> String {
     algorithms.first { $0.algorithm == algorithm }?.key ?? algorithm.name
   }
 

@@ -64,7 +64,8 @@ final class DigestReader: Sendable {
     if let text = known.text(question.algorithm, of: question.item) { return text }
     guard let value = try store.digest(of: file, question.algorithm, fromDisk: false, while: { isWanted(question) })
     else { return nil }
-    return known.remember([question.algorithm: value], of: question.item)
+    _ = known.remember([question.algorithm: value], of: question.item)
+    return DigestField.text([question.algorithm: value], [question.algorithm])
   }
 
   /// Answers the clients that have gone, so that their connections end. Returns false if no client is left: then the

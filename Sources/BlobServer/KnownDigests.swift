@@ -12,6 +12,9 @@ final class KnownDigests: Sendable {
   }
   private let state = Mutex(State())
 
+  /// The algorithms of the digests that a client may want of a file: all that this system computes.
+  static let algorithms = Digest.Algorithm.all.filter { Digest.Algorithm($0.name) != nil }
+
   /// Stores digests and returns the value of `Repr-Digest` for them; nil if there are none.
   func remember(_ values: [Digest.Algorithm: [UInt8]]?, of item: StoredItem) -> String? {
     guard let values, !values.isEmpty else { return nil }
@@ -30,7 +33,7 @@ final class KnownDigests: Sendable {
   /// The digest that `Want-Repr-Digest` asks for, if it is cached. Another file under the same name is a different
   /// item.
   func answer(_ wanted: String?, of item: StoredItem) -> String? {
-    guard let algorithm = DigestField.wanted(wanted) else { return nil }
+    guard let algorithm = DigestField.wanted(wanted, Self.algorithms) else { return nil }
     return text(algorithm, of: item)
   }
 

@@ -29,7 +29,7 @@ extension UploadDestination {
     var destination = UploadDestination(
       endpoint: endpoint, uploadProtocol: offer.uploadProtocol, limits: offer.limits, headers: headers)
     destination.credentials = credentials
-    destination.acquaintance.existing.note(tellsDigests: observed.wantsDigests)
+    destination.acquaintance.existing.note(tellsDigests: observed.wantsDigests, offered: observed.offersDigests)
     if observed.hasAnswered { destination.acquaintance.contact.noteAnswer() }
     if let why = complaint(ofQueryIn: endpoint, destination.traits) {
       throw UploadError(.giveUp, .destination, "\(endpoint)?…: \(why)", cause: WrongDestination())
@@ -73,22 +73,26 @@ extension UploadDestination {
   }
 }
 
-/// Notes whether the server has responded, and whether a response asks for digests: a server that verifies digests also
-/// returns them.
+/// Notes whether the server has responded, whether a response asks for digests, since a server that verifies digests also
+/// returns them, and which digests a response offers.
 private final class ObservedTransport: Transport {
   private let transport: any Transport
   private let answered = Atomic(false)
   private let wants = Atomic(false)
+  private let offers = Monitor<[DigestAlgorithm]>([])
 
   init(_ transport: any Transport) { self.transport = transport }
 
   var hasAnswered: Bool { answered.load(ordering: .relaxed) }
   var wantsDigests: Bool { wants.load(ordering: .relaxed) }
+  var offersDigests: [DigestAlgorithm] { offers.update { $0 } }
 
   func send(_ request: HTTPRequest, body: BlobSlice?, _ on: Exchange) async throws(TransportError) -> HTTPResponse {
     let response = try await transport.send(request, body: body, on)
     answered.store(true, ordering: .relaxed)
     if response.headers["Want-Content-Digest"] != nil { wants.store(true, ordering: .relaxed) }
+    let offered = QueryOffer.digests(response.headers)
+    if !offered.isEmpty { offers.update { $0 = offered } }
     return response
   }
 }

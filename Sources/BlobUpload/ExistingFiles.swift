@@ -1,3 +1,4 @@
+import BlobCrypto
 import BlobHTTP
 import Blobs
 import Synchronization
@@ -14,6 +15,7 @@ final class ExistingFiles: Sendable {
   static let (small, large): (Int64, Int64) = (64 << 10, 4 << 20)
 
   private let tellsDigests = Atomic(false)
+  private let tellsXXH128 = Atomic(false)
   private let wasThere = Atomic(false)
   let queries = QueryMethod()
 
@@ -29,7 +31,20 @@ final class ExistingFiles: Sendable {
   /// Whether the server returns digests on request.
   var tells: Bool { tellsDigests.load(ordering: .relaxed) }
 
-  func note(tellsDigests tells: Bool) { tellsDigests.store(tells, ordering: .relaxed) }
+  /// The digest that is kept of the ciphertext of a sealed file, to be compared later with what the server tells; nil: it
+  /// tells none. SHA-256 takes longer than the encryption. The digest detects damage, and no server that lies, which
+  /// could tell the digest of other bytes whatever the algorithm.
+  var digestOfSealed: Digest.Algorithm? {
+    if !tells { return nil }
+    return tellsXXH128.load(ordering: .relaxed) ? .xxh128 : .sha256
+  }
+
+  /// `offered`: the digests that the server computes of stored files, in addition to that of SHA-256.
+  func note(tellsDigests tells: Bool, offered: [DigestAlgorithm] = []) {
+    tellsDigests.store(tells, ordering: .relaxed)
+    let isKnown = Digest.Algorithm(DigestAlgorithm.xxh128.name) != nil
+    tellsXXH128.store(isKnown && offered.contains(.xxh128), ordering: .relaxed)
+  }
 
   /// Notes whether the server had the last file before it was sent. Called for every file, so it writes only if the
   /// value changes.
@@ -66,14 +81,16 @@ extension Uploader {
 }
 
 extension UploadContext {
-  /// Sends HEAD with `Want-Repr-Digest` and compares the digest with that of `whole`, which is read for it. nil: the
+  /// Sends HEAD with `Want-Repr-Digest` and compares the digest with that of `whole`, which is read for it, or is known of
+  /// a sealed file that an earlier run has sent. nil: the
   /// file does not exist, the server returns no digest or takes too long for one, or `whole` cannot be read twice. RFC
   /// 9530.
   public func hasSameBytes(as whole: BlobSlice, at url: HTTPURL) async throws(UploadError) -> Bool? {
     guard whole.canBeReadTwice else { return nil }
+    let wanted = whole.digestToCompare
     let response: HTTPResponse
     do throws(UploadError) {
-      response = try await send(HTTPRequest("HEAD", url, ["Want-Repr-Digest": "sha-256=1"]))
+      response = try await send(HTTPRequest("HEAD", url, ["Want-Repr-Digest": DigestField.wish(wanted)]))
     } catch {
       // The upload, or the next query, fails for the same reason and handles the error.
       if error.side == .cancelled { throw error }
@@ -81,7 +98,8 @@ extension UploadContext {
     }
     guard response.status == 200, response.headers["Content-Encoding"] == nil else { return nil }
     if let size = response.headers.bytes("Content-Length"), let length = whole.length, size != length { return false }
-    guard let told = response.headers["Repr-Digest"].flatMap({ DigestField.values($0) })?.first else { return nil }
+    let values = response.headers["Repr-Digest"].flatMap { DigestField.values($0, DigestField.registered + [wanted]) }
+    guard let told = values?.first(where: { $0.key == wanted }) ?? values?.first else { return nil }
     return try await digests(of: whole, [told.key], noteRead: server.compared)[0] == told.value
   }
 }

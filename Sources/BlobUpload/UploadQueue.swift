@@ -92,8 +92,12 @@ public struct UploadQueue: Sendable {
         if jobs == 1 { await question.ask(stop) } else { group.addTask { await question.ask(stop) } }
       }
       group.addTask {
-        func hand(on works: [Claimed]) async {
+        func hand(on works: [Claimed]) async throws(UploadError) {
           if works.isEmpty { return }
+          do { try await makeSeals(works) } catch {
+            release(works)
+            throw error
+          }
           let works = smallFirst(inGroups(works))
           groups?.begin(works)
           if await !channel.send(works) { release(works) }
@@ -103,11 +107,11 @@ public struct UploadQueue: Sendable {
         do throws(UploadError) {
           let knowsNumbers = try await knowsNumbers()
           while let items = try await feed(), goesOn() {
-            await hand(on: others.setAside(try await claimFound(items, knowsNumbers: knowsNumbers)))
-            while others.areMany, goesOn() { await hand(on: try await others.freed()) }
+            try await hand(on: others.setAside(try await claimFound(items, knowsNumbers: knowsNumbers)))
+            while others.areMany, goesOn() { try await hand(on: try await others.freed()) }
           }
-          while !others.isEmpty, goesOn() { await hand(on: try await others.freed()) }
-          if let groups { await hand(on: groups.takeUnseen()) }
+          while !others.isEmpty, goesOn() { try await hand(on: try await others.freed()) }
+          if let groups { try await hand(on: groups.takeUnseen()) }
           channel.finish()
         } catch {
           stop(error)

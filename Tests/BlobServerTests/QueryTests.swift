@@ -60,14 +60,29 @@ struct QueryTests {
     let server = try TestServer()
     server.folder.write("a", pattern(1000))
     let fields = [Self.type, ("Want-Repr-Digest", DigestField.wish(algorithm)), ("Cache-Control", "no-cache")]
+    let digest = DigestField.text([algorithm: Digest.value(of: pattern(1000), algorithm)], [algorithm])
     for _ in 0..<2 {
       let answer = try server.ask("QUERY", "/", fields, body: Array("a\n".utf8))
-      let digest = DigestField.text([algorithm: Digest.value(of: pattern(1000), algorithm)], [algorithm])
       #expect(answer.text == "file 1000 \(try etag(server, "/a")) \(digest)\n")
     }
-    // These names mean nothing in the fields of HTTP.
-    let head = try server.ask("HEAD", "/a", [("Want-Repr-Digest", "xxh128=1")])
-    #expect(head.status == 200 && head["Repr-Digest"] == nil)
+    // HEAD tells the digest that is known, and reads the file of which none is.
+    for name in ["a", "b"] as [BytePath] {
+      if name == "b" { server.folder.write("b", pattern(1000)) }
+      let head = try server.ask("HEAD", "/\(name)", [fields[1]])
+      #expect(head.status == 200 && head["Repr-Digest"] == digest, "\(name)")
+    }
+    #expect(try server.ask("HEAD", "/a", [("Want-Repr-Digest", "none=1")])["Repr-Digest"] == nil)
+    #expect(QueryOffer.digests(try server.ask("OPTIONS", "/").headers).contains(algorithm))
+  }
+
+  @Test(
+    arguments: [
+      ("", []), ("application/sql", []), ("application/sql;digests=\"xxh128\"", []), (QueryOffer.names, []),
+      ("\(QueryOffer.names);digests=\"\"", []), ("\(QueryOffer.names);digests=xxh128", []),
+      ("application/sql, \(QueryOffer.names); digests=\"sha-256 none xxh128\"", [DigestAlgorithm.sha256, .xxh128]),
+    ] as [(String, [DigestAlgorithm])])
+  func digestsAreOfferedByTheirNames(_ field: String, _ algorithms: [DigestAlgorithm]) {
+    #expect(QueryOffer.digests(["accept-query": field]) == algorithms)
   }
 
   /// Size and modification time stay as they were, and the first digest is known.

@@ -24,6 +24,20 @@ import Testing
     return (queue, recorder)
   }
 
+  /// A server that does not offer another digest is asked for the one that all of them tell.
+  @Test func theDigestOfSealedFilesIsOneThatTheServerTells() throws {
+    let existing = ExistingFiles()
+    #expect(existing.digestOfSealed == nil)
+    existing.note(tellsDigests: true)
+    #expect(existing.digestOfSealed == .sha256)
+    existing.note(tellsDigests: true, offered: [.sha256, .md5])
+    #expect(existing.digestOfSealed == .sha256)
+    existing.note(tellsDigests: true, offered: [.sha256, .xxh128])
+    #expect(existing.digestOfSealed == (Digest.Algorithm("xxh128") ?? .sha256))
+    existing.note(tellsDigests: false, offered: [.xxh128])
+    #expect(existing.digestOfSealed == nil)
+  }
+
   @Test(arguments: [nil, "tus", "resumable", "put"])
   func aNewJournalSendsNothingAgain(_ uploadProtocol: String?) async throws {
     let peer = try ServedFolder()
@@ -132,7 +146,7 @@ import Testing
       return response.headers["Repr-Digest"]
     }
     #expect(try await told("GET", "sha-512=1") == nil)
-    #expect(try await told("HEAD", "md5=1") == nil)
+    #expect(try await told("HEAD", "none=1") == nil)
     for (wanted, algorithm) in [("sha-256=1", Digest.Algorithm.sha256), ("sha-512=1, sha-256=0", .sha512)] {
       let digest = Digest(algorithm)
       let bytes = source.bytes(count: 100_000)

@@ -257,7 +257,11 @@ extension JournalTests {
           );
           """)
       }
-      try old.execute("PRAGMA user_version=\(version)")
+      try old.execute(
+        """
+        ALTER TABLE sealed DROP COLUMN algorithm; ALTER TABLE sealed RENAME COLUMN digest TO sha256;
+        PRAGMA user_version=\(version)
+        """)
       let journal = try await folder.open()
       let id = try await done(sealed("a.jpg"), in: journal)
       let destination = try #require(try await journal.unindexedDestinations().keys.first)

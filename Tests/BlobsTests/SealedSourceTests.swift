@@ -27,6 +27,47 @@ struct SealedSourceTests {
     }
   }
 
+  /// Large reads have their chunks made in the caller's memory.
+  @Test(arguments: [65_568, 65_569, 200_000, 1 << 20], [65_536, 131_072, 500_000] as [Int64])
+  func largeReadsGiveTheSameBytes(_ piece: Int, _ length: Int64) throws {
+    let pattern = PatternSource(length: length, seed: 3)
+    let source = try SealedSource(pattern, to: [sealKey.recipient])
+    let sealed = try source.readAll(upTo: 1000)
+    #expect(try source.readAll(upTo: piece) == sealed)
+    for offset in [1, 200, 65_752, 70_000] where offset < sealed.count {
+      #expect(try source.readAll(at: Int64(offset), upTo: piece) == Array(sealed[offset...]), "from \(offset)")
+    }
+    let unsealed = UnsealedSource(DataSource(sealed), with: [sealKey.identity])
+    #expect(try unsealed.readAll(upTo: piece) == pattern.bytes(count: Int(length)))
+    #expect(try unsealed.readAll(at: 65_000, upTo: piece) == pattern.bytes(at: 65_000, count: Int(length) - 65_000))
+  }
+
+  /// The source fails within the third chunk, so many times, and then goes on.
+  @Test(arguments: [1, 2, 3]) func nothingIsLostWhenTheSourceFails(_ times: Int) throws {
+    let pattern = PatternSource(length: 500_000, seed: 3, access: .sequential)
+    let error = BlobError(.io, "the card does not answer")
+    let faulty = FaultySource(pattern, .fail(at: 150_000, error, times: times))
+    let reader = try SealedSource(faulty, to: [sealKey.recipient]).open(at: 0, Cancellation())
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+    defer { buffer.deallocate() }
+    var (sealed, failures): ([UInt8], Int) = ([], 0)
+    while true {
+      buffer.initializeMemory(as: UInt8.self, repeating: 0)
+      do throws(BlobError) {
+        let count = try reader.read(into: buffer)
+        if count == 0 { break }
+        sealed += buffer.prefix(count)
+        #expect(buffer.dropFirst(count).allSatisfy { $0 == 0 }, "no plaintext is left after the \(count) bytes")
+      } catch {
+        failures += 1
+        #expect(buffer.allSatisfy { $0 == 0 }, "no plaintext is left")
+        if failures > times { throw error }
+      }
+    }
+    #expect(failures == times - 1, "the chunks before the first failure were returned")
+    #expect(try open(sealed) == pattern.bytes(count: 500_000))
+  }
+
   /// What arrives in pieces is opened as what is read.
   @Test(arguments: [0, 1, 65_536, 65_537, 200_000], [1, 1000, 65_552, 1 << 20])
   func aSealedFileThatArrivesInPiecesCanBeOpened(_ length: Int64, _ piece: Int) throws {

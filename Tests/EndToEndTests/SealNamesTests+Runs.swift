@@ -226,7 +226,9 @@ extension EndToEnd.SealNamesTests {
     try Database(BytePath(scratch.path("journal.sqlite"))).execute(
       """
       DELETE FROM unindexed; DROP INDEX unnamed; DROP TABLE names_index;
-      ALTER TABLE unindexed DROP COLUMN named_in; ALTER TABLE taken DROP COLUMN named_in; PRAGMA user_version=16;
+      ALTER TABLE unindexed DROP COLUMN named_in; ALTER TABLE taken DROP COLUMN named_in;
+      UPDATE sealed SET digest = NULL; ALTER TABLE sealed DROP COLUMN algorithm;
+      ALTER TABLE sealed RENAME COLUMN digest TO sha256; PRAGMA user_version=16;
       """)
     let index = try #require(indexes(in: server.folder.files().keys).first)
     try FileManager.default.removeItem(atPath: server.folder.path + "/" + index)

@@ -1,5 +1,8 @@
+import BlobCrypto
+import BlobSQLite
 import BlobTesting
 import BlobUpload
+import Blobs
 import Foundation
 import TestSupport
 import Testing
@@ -49,6 +52,38 @@ extension EndToEnd.SealTests {
       try await run("push", "--seal", key.recipient, "--on-conflict", "overwrite", card, server.url).end == .exited(0))
     let again = try await CheckRun(scratch, "--seal", key.recipient, card, server.url)
     #expect(again.paths(.same, by: "digest").contains("65536.mov.age"), "\(again.sentence)")
+  }
+
+  /// Journals of earlier versions, and those of pushes to servers of earlier versions, have another digest.
+  @Test func digestsOfTwoAlgorithmsAreCompared() async throws {
+    let key = try await makeKey()
+    for size in [1000, 2000, 3000, 4000] { try scratch.file("card/DCIM/\(size).mov", size) }
+    let server = try await ServeProcess.start(in: scratch)
+    #expect(try await run("push", "--seal", key.recipient, card, server.url).end == .exited(0))
+    let journal = try Database(BytePath(scratch.path("journal.sqlite")))
+    let count = try journal.statement("SELECT count(*) FROM sealed WHERE algorithm = 'xxh128' AND length(digest) = 16")
+    #expect(try count.first { $0.int(0) } == 4)
+    for size in [1000, 2000] {
+      let sealed = try Data(contentsOf: URL(fileURLWithPath: "\(server.folder.path)/\(size).mov.age"))
+      let digest = Digest.hex(of: Array(sealed), .sha256)
+      try journal.execute(
+        """
+        UPDATE sealed SET algorithm = 'sha256', digest = x'\(digest)'
+        WHERE upload = (SELECT id FROM upload WHERE target LIKE '%/\(size).mov.age%')
+        """)
+    }
+    let names = [1000, 2000, 3000, 4000].map { "\($0).mov.age" }
+    let same = try await CheckRun(scratch, "--again", "--seal", key.recipient, card, server.url)
+    #expect(same.end == .exited(0) && same.paths(.same, by: "digest") == names, "\(same.sentence)")
+    for size in [2000, 4000] { try flip("\(server.folder.path)/\(size).mov.age", at: 700) }
+    let torn = try await run("check", "--again", "--seal", key.recipient, card, server.url)
+    #expect(torn.end == .exited(1) && torn.output.contains("2 different there"), "\(torn.output)")
+    #expect(torn.errors.contains("2000.mov.age: different at the destination: its SHA-256"), "\(torn.errors)")
+    #expect(torn.errors.contains("4000.mov.age: different at the destination: its XXH128"), "\(torn.errors)")
+    let push = try await run(
+      "push", "--check", "--seal", key.recipient, "--on-conflict", "overwrite", card, server.url)
+    #expect(push.end == .exited(0) && push.output.contains("2 files sent"), "\(push.output)\(push.errors)")
+    #expect(try await run("check", "--again", "--seal", key.recipient, card, server.url).end == .exited(0))
   }
 
   /// The key of the file is gone. The digest of what was sent is not, and the whole file is sent again.

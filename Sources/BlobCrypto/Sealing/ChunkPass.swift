@@ -87,8 +87,51 @@ final class ChunkPass {
         if count > 0 || isLast { return count }
         begin(number + 1)
       }
+      let count = try transformInPlace(target, reader, length, asksBeforeEach)
+      if count > 0 || ready != nil { return count }
       try transform(reader, length, asksBeforeEach)
     }
+  }
+
+  /// Transforms whole chunks in the caller's memory, as many as it has room for, so that their bytes are not copied. Returns
+  /// the number of bytes; 0: there is no room for a chunk, a part of one is in
+  /// `buffer`, or one is wanted from its middle.
+  private func transformInPlace(
+    _ target: UnsafeMutableRawBufferPointer, _ reader: any BlobReader, _ length: Int64?, _ asksBeforeEach: Bool
+  ) throws(BlobError) -> Int {
+    var count = 0
+    // As much as `makeRoom` asks for, so that it never replaces the caller's memory.
+    let room = input + FileSeal.overhead
+    while length != nil, filled == 0, place == 0, !isLast, target.count - count >= room {
+      let own = buffer
+      buffer = UnsafeMutableRawBufferPointer(rebasing: target[count..<count + room])
+      do throws(BlobError) {
+        try transform(reader, length, asksBeforeEach)
+        buffer = own
+      } catch {
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<filled])
+        buffer = own
+        keep(UnsafeRawBufferPointer(part), length)
+        // The caller's memory may be sent or freed, and must not contain plaintext.
+        part.initializeMemory(as: UInt8.self, repeating: 0)
+        // The chunks before this one are returned. The next read meets the error again, or goes on.
+        if count > 0 { return count }
+        throw error
+      }
+      let done = ready ?? 0
+      count += done
+      offset += Int64(done)
+      if isLast { end() } else { begin(number + 1) }
+    }
+    return count
+  }
+
+  /// Keeps the bytes that were read of a chunk before its source failed.
+  private func keep(_ part: UnsafeRawBufferPointer, _ length: Int64?) {
+    filled = 0
+    _ = makeRoom(length)
+    buffer.copyMemory(from: part)
+    filled = part.count
   }
 
   /// Copies what is ready of the chunk, and returns the number of bytes.

@@ -94,7 +94,12 @@ package struct FileSeal: Sendable, CustomStringConvertible, CustomReflectable {
 
   /// The nonce of a chunk: its number in eleven bytes, and whether it is the last one.
   static func nonce(_ number: Int64, isLast: Bool) -> [UInt8] {
-    [0, 0, 0] + (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) } + [isLast ? 1 : 0]
+    [UInt8](unsafeUninitializedCapacity: ChunkCipher.nonceCount) { bytes, count in
+      bytes.initialize(repeating: 0)
+      for place in 0..<8 { bytes[3 + place] = UInt8(truncatingIfNeeded: number >> (56 - 8 * place)) }
+      bytes[11] = isLast ? 1 : 0
+      count = ChunkCipher.nonceCount
+    }
   }
 }
 

@@ -88,8 +88,9 @@ final class ChunkCipher {
       let start = text.baseAddress?.assumingMemoryBound(to: UInt8.self)
       if !text.isEmpty, EVP_CipherUpdate(context, start, &count, start, Int32(text.count)) != 1 { return false }
       // Nothing is left to write: the cipher is a stream.
-      var rest = [UInt8](repeating: 0, count: Self.tagCount)
-      return EVP_CipherFinal_ex(context, &rest, &last) == 1 && count == text.count && last == 0
+      return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.tagCount) { rest in
+        EVP_CipherFinal_ex(context, rest.baseAddress, &last) == 1 && count == text.count && last == 0
+      }
     }
   #endif
 }

@@ -40,8 +40,8 @@ struct XXHash {
       let status =
         switch algorithm {
         case .xxh64: XXH64_update(state, start, bytes.count)
-        case .xxh3: XXH3_64bits_update(state, start, bytes.count)
-        default: XXH3_128bits_update(state, start, bytes.count)
+        case .xxh3: fb_xxh3_64_update(state, start, bytes.count)
+        default: fb_xxh3_128_update(state, start, bytes.count)
         }
       precondition(status == XXH_OK, "libxxhash takes no more bytes")
     }

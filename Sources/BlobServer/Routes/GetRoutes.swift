@@ -25,7 +25,9 @@ enum GetRoutes {
     if let thumbnail = try ThumbnailRoutes.plan(call, path, file) { return thumbnail }
     let clientHasIt = try Preconditions.clientHasIt(call.headers, file.item)
     let known = call.service.digestReader.known.answer(call.headers["Want-Repr-Digest"], of: file.item)
-    guard known == nil, call.method == "HEAD", let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"]) else {
+    guard known == nil, call.method == "HEAD",
+      let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], KnownDigests.algorithms)
+    else {
       return .reply(reply(call, path, file, known, clientHasIt))
     }
     // A client sends HEAD to decide whether to send or fetch the bytes. Reading the file here is cheaper than either.

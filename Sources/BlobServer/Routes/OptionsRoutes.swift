@@ -20,6 +20,7 @@ enum OptionsRoutes {
     reply.headers[UploadGroup.field] = UploadGroup.offer
     reply.headers["Accept-Patch"] = IETF.contentType
     reply.headers["Want-Content-Digest"] = DigestField.offer
+    reply.headers[QueryOffer.field] = QueryOffer.text(KnownDigests.algorithms)
     reply.headers["Tus-Max-Size"] = service.options.maxSize.map { String($0) }
     return reply
   }

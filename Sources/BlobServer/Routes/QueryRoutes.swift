@@ -12,22 +12,18 @@ import Blobs
 /// dot; `none`; or `error STATUS`. A response with fewer lines took long, and the client asks for the rest.
 /// draft-ietf-httpbis-safe-method-w-body.
 enum QueryRoutes {
-  /// The media type of the request's body.
-  static let names = "application/vnd.fullbore.names"
   /// The media type of the response, by which a client knows that it was understood.
   static let versions = "application/vnd.fullbore.versions"
   /// The most bytes of a request's body.
   fileprivate static let mostBytes = 1 << 20
-  /// The algorithms of the digests that a client may want: all that this system computes.
-  fileprivate static let digests = Digest.Algorithm.all.filter { Digest.Algorithm($0.name) != nil }
 
   static func plan(_ call: RoutedRequest, _ path: ServedPath, isFolder: Bool) throws(ServerError) -> Plan {
     if call.options.reading == .nothing {
       throw ServerError(403, "this server only receives: nothing can be read here")
     }
     guard isFolder || path.isRoot else { throw ServerError(404, "\(path) is asked as a folder: end it with a slash") }
-    guard call.headers["Content-Type"]?.isSameField(names) == true else {
-      throw ServerError(415, "QUERY takes a list of names (\(names))")
+    guard call.headers["Content-Type"]?.isSameField(QueryOffer.names) == true else {
+      throw ServerError(415, "QUERY takes a list of names (\(QueryOffer.names))")
     }
     if let length = call.request.contentLength, length > mostBytes { throw tooLong }
     guard let permit = call.service.queries.bytes.take(Int(call.request.contentLength ?? Int64(mostBytes))) else {
@@ -59,7 +55,7 @@ private struct NamesAnswer {
 
   init(_ call: RoutedRequest, _ folder: ServedPath) {
     (self.call, self.folder) = (call, folder)
-    wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], QueryRoutes.digests)
+    wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], KnownDigests.algorithms)
     isAnew = call.headers.list("Cache-Control").contains { $0.isSameField("no-cache") }
   }
 

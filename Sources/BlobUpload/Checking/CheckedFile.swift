@@ -155,9 +155,11 @@ extension ContentCheck {
   ) async throws(UploadError) -> CheckedFile.Result? {
     let target = item.target
     let whole = BlobSlice(item.source, length: item.info.length, validator: item.info.validator)
-    if let theirs = found.sha256, whole.canBeReadTwice {
-      let ours = try await digests(of: whole, [.sha256], noteRead: uploader.compared ?? { _ in })[0]
-      return ours == theirs ? .same(.digest) : .different("its SHA-256 there is another one")
+    let algorithm = whole.digestToCompare
+    if let theirs = found.digest(algorithm), whole.canBeReadTwice {
+      let ours = try await digests(of: whole, [algorithm], noteRead: uploader.compared ?? { _ in })[0]
+      let name = DigestField.key(of: algorithm).uppercased()
+      return ours == theirs ? .same(.digest) : .different("its \(name) there is another one")
     }
     let isSame = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
       try await uploader.destination.uploadProtocol.hasSameBytes(as: whole, target, uploader.context())

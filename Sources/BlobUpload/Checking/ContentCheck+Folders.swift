@@ -11,7 +11,7 @@ extension ContentCheck {
       VersionQuery.Question(name: folder.isEmpty ? "./" : HTTPURL.encode(folder.bytes) + "/")
     }
     let answers = try await uploader.patiently("\(place)") { () async throws(UploadError) in
-      try await query.ask(questions, at: place, uploader.context())
+      try await presence.ask(questions, at: place, uploader.context())
     }
     guard let answers else { return folders.map { _ in nil } }
     return answers.map { answer in

@@ -12,9 +12,9 @@ package struct ContentCheck: Sendable {
   let identities: [SealIdentity]
   /// Called with each result before it counts. It may return another one. nil: there is nothing more to be found out.
   package var confirm: (@Sendable (CheckedFile) async throws(UploadError) -> CheckedFile)?
-  let query: VersionQuery
+  private let isAnew: Bool
   /// Asks whether files are there, and for no digest.
-  private let presence: VersionQuery
+  let presence: VersionQuery
   /// The most files of a batch that are asked for or read at the same time.
   private static let width = 16
   /// Results that are written to the journal in one transaction.
@@ -27,9 +27,8 @@ package struct ContentCheck: Sendable {
     _ uploader: Uploader, _ journal: Journal, downloads: Bool, isAnew: Bool, identities: [SealIdentity] = []
   ) {
     (self.uploader, self.journal, self.downloads, self.identities) = (uploader, journal, downloads, identities)
-    let method = uploader.destination.acquaintance.existing.queries
-    query = VersionQuery(downloads ? nil : .sha256, isAnew: isAnew, method)
-    presence = VersionQuery(nil, isAnew: false, method)
+    self.isAnew = isAnew
+    presence = VersionQuery(nil, isAnew: false, uploader.destination.acquaintance.existing.queries)
   }
 
   /// Asks what is to be known of the destination as a whole. Throws if it refuses.
@@ -40,7 +39,7 @@ package struct ContentCheck: Sendable {
   package func check(_ items: [UploadItem], _ take: (CheckedFile) -> Void) async throws(UploadError) {
     let placed = try await placed(items)
     var known: [ComparedVersion?] = placed.map { _ in nil }
-    if !query.isAnew {
+    if !isAnew {
       do { known = try await journal.compared(placed.map { $0.item.intent() }) } catch {
         throw UploadError(journal: error)
       }
@@ -53,9 +52,22 @@ package struct ContentCheck: Sendable {
     let questions = zip(placed, known).map { file, known in
       VersionQuery.Question(name: HTTPURL.encode(file.item.target.path.bytes), known: known?.remote.versionWord)
     }
-    var told: [VersionQuery.Answer?] = placed.map { _ in nil }
-    if let answers = try await ask(query, questions) { told = answers }
+    let told = try await answers(for: placed, questions)
     try await compare(placed, known, told, try await sealed(instead: placed, told), take)
+  }
+
+  /// Files that are compared by other digests, as sealed ones of earlier runs, are asked for in a request of their own.
+  private func answers(
+    for placed: [PlacedItem], _ questions: [VersionQuery.Question]
+  ) async throws(UploadError) -> [VersionQuery.Answer?] {
+    var told: [VersionQuery.Answer?] = placed.map { _ in nil }
+    let algorithms = placed.map { downloads ? nil : $0.item.sealed?.recalledAlgorithm ?? .sha256 }
+    for (algorithm, indices) in Dictionary(grouping: placed.indices, by: { algorithms[$0] }) {
+      let query = VersionQuery(algorithm, isAnew: isAnew, uploader.destination.acquaintance.existing.queries)
+      guard let answers = try await ask(query, indices.map { questions[$0] }) else { continue }
+      for (index, answer) in zip(indices, answers) { told[index] = answer }
+    }
+    return told
   }
 
   /// Whether a sealed file is there in the place of one that is missing; nil: the destination was not asked.

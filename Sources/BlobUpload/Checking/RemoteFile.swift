@@ -9,8 +9,14 @@ public struct RemoteFile: Sendable, Hashable {
   public var version: String?
   /// The SHA-256 of its bytes, computed by the server; nil: it was not told.
   public var sha256: [UInt8]?
-  /// The digest of the algorithm that a `VersionQuery` has asked for; nil: it was not told.
-  var digest: [UInt8]?
+  /// The digest that a `VersionQuery` has asked for; nil: it was not told.
+  var digest: DigestValue?
+
+  /// nil: no digest of this algorithm was told.
+  func digest(_ algorithm: DigestAlgorithm) -> [UInt8]? {
+    if let digest, digest.algorithm == algorithm { return digest.bytes }
+    return algorithm == .sha256 ? sha256 : nil
+  }
 
   /// Creates a description. `length` is in bytes.
   public init(length: Int64?, version: String? = nil, sha256: [UInt8]? = nil) {

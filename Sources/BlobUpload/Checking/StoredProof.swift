@@ -48,7 +48,7 @@ extension Uploader {
       for ((index, place, _), answer) in zip(asked, answers ?? []) {
         guard case .file(let file) = answer, let told = file.digest else { continue }
         proofs[index] =
-          told == files[index].digest
+          told.algorithm == batch.algorithm && told.bytes == files[index].digest
           ? .equal(at: place)
           : .different(
             UploadError(

@@ -39,7 +39,7 @@ struct VersionQuery: Sendable {
   }
   /// The most questions of a request, and the most bytes of them.
   static let (most, mostBytes) = (1000, 512 << 10)
-  private static let (names, versions) = ("application/vnd.fullbore.names", "application/vnd.fullbore.versions")
+  private static let versions = "application/vnd.fullbore.versions"
 
   /// The algorithm of the digests that the server tells too; nil: it tells none.
   let algorithm: DigestAlgorithm?
@@ -61,7 +61,7 @@ struct VersionQuery: Sendable {
     var answers: [Answer] = []
     while answers.count < questions.count {
       let lines = Self.lines(questions[answers.count...])
-      var request = HTTPRequest("QUERY", folder, ["Content-Type": Self.names])
+      var request = HTTPRequest("QUERY", folder, ["Content-Type": QueryOffer.names])
       if let algorithm { request.headers["Want-Repr-Digest"] = DigestField.wish(algorithm) }
       if isAnew { request.headers["Cache-Control"] = "no-cache" }
       guard let response = try await send(&request, lines.text, with) else { return nil }
@@ -150,8 +150,9 @@ struct VersionQuery: Sendable {
     case "file":
       guard words.count == 4, let length = Int64(digits: words[1]) else { break }
       var file = RemoteFile(length: length, version: String(words[2]))
-      if words[3] != "-", let algorithm { file.digest = DigestField.values(String(words[3]), [algorithm])?[algorithm] }
-      if algorithm == .sha256 { file.sha256 = file.digest }
+      if words[3] != "-", let algorithm, let told = DigestField.values(String(words[3]), [algorithm])?[algorithm] {
+        file.digest = DigestValue(algorithm, told)
+      }
       return .file(file)
     default: break
     }

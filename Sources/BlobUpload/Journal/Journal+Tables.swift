@@ -153,6 +153,11 @@ extension Journal {
     }
   }
 
+  /// The entries among these whose files were compared.
+  func compared(among ids: [Int64]) throws(JournalError) -> Set<Int64> {
+    try read { store throws(SQLiteError) in try store.compared.uploads(among: ids) }
+  }
+
   /// Stores the versions that were the same; nil: they differed, so that an earlier result is deleted. Once this has returned,
   /// the results survive a SIGKILL.
   package func keepCompared(_ compared: [(JournalIntent, ComparedVersion?)]) throws(JournalError) {

@@ -171,6 +171,14 @@ package enum JournalClaim: Sendable {
 
   package var isBusy: Bool { if case .busy = self { true } else { false } }
 
+  /// The id of an entry that is sent from its first byte, and not resumed.
+  var newID: Int64? {
+    switch self {
+    case .fresh(let id), .replaced(let id, _): id
+    case .resume, .unsure, .done, .busy: nil
+    }
+  }
+
   /// The id of the claimed entry, or of the one that is done.
   var entryID: Int64? {
     switch self {

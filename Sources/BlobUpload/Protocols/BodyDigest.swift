@@ -72,6 +72,9 @@ private final class ReadBytes: Sendable {
 }
 
 extension BlobSlice {
+  /// The algorithm of the digest that is compared with one of the server.
+  var digestToCompare: Digest.Algorithm { (source as? SealedUpload)?.recalledAlgorithm ?? .sha256 }
+
   /// Whether the slice can be read for a digest, and then again to be sent.
   var canBeReadTwice: Bool {
     guard let length else { return false }

@@ -18,6 +18,8 @@ package final class SealedUpload: BlobSource {
   let sealing: Sealing
   private let key = Mutex<Key?>(nil)
   private let recalled = Mutex<SealedContent?>(nil)
+  /// A key that was made before the item's turn, for one version of the source and one entry of the journal.
+  private let prepared = Mutex<(seal: FileSeal, version: Validator?, entry: Int64)?>(nil)
   package let access: BlobAccess
 
   package init(_ plain: any BlobSource, _ sealing: Sealing) {
@@ -55,12 +57,27 @@ package final class SealedUpload: BlobSource {
   }
 
   /// From now on, the bytes are sealed with `seal`, which must have sealed no other version. `isNew`: no
-  /// earlier run has used it. `hashes`: a digest of the ciphertext is made while it is read.
-  func use(_ seal: FileSeal, for version: Validator?, isNew: Bool, hashes: Bool) {
+  /// earlier run has used it. `algorithm`: of the digest of the ciphertext that is made while it is read; nil: none is made.
+  func use(_ seal: FileSeal, for version: Validator?, isNew: Bool, hashing algorithm: Digest.Algorithm?) {
     let source = SealedSource(plain, seal, onlyFor: version, keepsValidator: true)
-    let hashed = hashes && access == .random ? HashingSource(source, .sha256) : nil
+    let hashed = access == .random ? algorithm.map { HashingSource(source, $0) } : nil
     key.withLock { $0 = Key(source: hashed ?? source, isNew: isNew, hashed: hashed) }
   }
+
+  /// Keeps a key that is in the journal, until the item's turn comes.
+  func prepare(_ seal: FileSeal, for version: Validator?, _ entry: Int64) {
+    prepared.withLock { $0 = (seal, version, entry) }
+  }
+
+  /// The prepared key, which is given once; nil: there is none for this version and entry.
+  func takeSeal(for version: Validator?, _ entry: Int64) -> FileSeal? {
+    prepared.withLock { prepared in
+      defer { prepared = nil }
+      return prepared.flatMap { $0.version == version && $0.entry == entry ? $0.seal : nil }
+    }
+  }
+
+  var hasPreparedSeal: Bool { prepared.withLock { $0 != nil } }
 
   /// Whether the server can have no file with these bytes: no earlier run has used the key.
   var isUnderNewKey: Bool { key.withLock { $0?.isNew ?? true } }
@@ -82,16 +99,16 @@ extension SealedUpload {
     key.withLock { $0?.fillsGap = true }
   }
 
-  /// The SHA-256 of the whole ciphertext. Bytes that were not sent in their order, as parts that are sent at the same time,
+  /// The digest of the whole ciphertext. Bytes that were not sent in their order, as parts that are sent at the same time,
   /// are read once more for it. nil: the destination is not asked for a digest, or the source cannot be read any more.
-  func digest() async -> [UInt8]? {
+  func digest() async -> DigestValue? {
     guard let hashed = key.withLock({ $0?.hashed }) else { return nil }
-    if let value = hashed.value { return value }
+    if let digest = DigestValue(hashed) { return digest }
     // The upload is done all the same, and a check compares sizes only.
     try? await readingSource { cancel, note throws(BlobError) in
       try Self.read(hashed, from: hashed.reached, to: .max, cancel, note)
     }
-    return hashed.value
+    return DigestValue(hashed)
   }
 
   /// This call blocks.
@@ -117,21 +134,25 @@ extension SealedUpload {
 
   /// The digests of the bytes that an earlier run has sent. nil: one of them is not known.
   func digests(_ algorithms: [Digest.Algorithm]) -> [[UInt8]]? {
-    guard algorithms == [.sha256], let digest = recalled.withLock({ $0?.sha256 }) else { return nil }
-    return [digest]
+    guard let digest = recalled.withLock({ $0?.digest }), algorithms == [digest.algorithm] else { return nil }
+    return [digest.bytes]
   }
+
+  /// The algorithm of the digest that is known of these bytes; nil: none is known.
+  var recalledAlgorithm: Digest.Algorithm? { recalled.withLock { $0?.digest?.algorithm } }
 }
 
 /// The facts about the ciphertext of an upload that is done. The journal keeps them. It is a class, so that notes about
 /// files that are not sealed contain only one empty reference.
 final class SealedContent: Sendable, Equatable {
-  let sha256: [UInt8]?
+  /// The digest of the ciphertext.
+  let digest: DigestValue?
   /// The version that the destination gave to the stored file, where it compares what it stores with a checksum.
   let version: String?
 
-  init(sha256: [UInt8]?, version: String?) { (self.sha256, self.version) = (sha256, version) }
+  init(_ digest: DigestValue?, version: String?) { (self.digest, self.version) = (digest, version) }
 
-  static func == (a: SealedContent, b: SealedContent) -> Bool { a.sha256 == b.sha256 && a.version == b.version }
+  static func == (a: SealedContent, b: SealedContent) -> Bool { a.digest == b.digest && a.version == b.version }
 }
 
 extension UploadError {

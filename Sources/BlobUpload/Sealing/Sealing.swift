@@ -33,13 +33,15 @@ package struct Sealing: Sendable, Hashable {
     return isOver ? nil : sum
   }
 
+  /// Whether a key takes about a second.
+  var isSlow: Bool { recipients.contains(where: \.isPassphrase) }
+
   /// A key for one file. A passphrase takes about a second and much memory, so there is one at a time, on a thread that may
   /// block; public keys take 0.1 ms.
   func newSeal() async throws(UploadError) -> FileSeal {
     let make: @Sendable () -> Result<FileSeal, BlobError> = { [recipients] in
       Result { () throws(BlobError) in try FileSeal(to: recipients) }
     }
-    let isSlow = recipients.contains(where: \.isPassphrase)
     let seal = isSlow ? await Self.threads.run(make) : make()
     do { return try seal.get() } catch { throw UploadError(error) }
   }

@@ -18,7 +18,7 @@ extension UploadQueue {
   ) async throws(UploadError) -> Continuation {
     if let entry = earlier.entry {
       if let seal = try await seal(of: entry, for: source, item.info) {
-        source.use(seal, for: item.info.validator, isNew: false, hashes: asksForDigests)
+        source.use(seal, for: item.info.validator, isNew: false, hashing: digestOfSealed)
         if try await isUnchanged(item, earlier) {
           // Parts are sent in any order, so that the digest is made at the end.
           if entry.session != nil, entry.session?.sizeOfParts == nil { try await source.hash(upTo: entry.acknowledged) }
@@ -31,27 +31,62 @@ extension UploadQueue {
         if let now = item.info.validator { journal.recognized(id, now) }
       }
     }
-    let seal = try await source.sealing.newSeal()
-    if source.goesOn(item.info) {
-      do throws(JournalError) {
-        journal.sealing(id, Base64.encode(seal.boxed(under: try await journal.sealKey())))
-        // A run after a SIGKILL recognises the file at the server by its key, also where one request sends all of it.
-        try await journal.flush()
-      } catch {
-        throw UploadError(journal: error)
-      }
+    var seal = source.takeSeal(for: item.info.validator, id)
+    if seal == nil {
+      let new = try await source.sealing.newSeal()
+      if source.goesOn(item.info) { try await keep([(id, new)]) }
+      seal = new
     }
-    source.use(seal, for: item.info.validator, isNew: true, hashes: asksForDigests)
+    if let seal { source.use(seal, for: item.info.validator, isNew: true, hashing: digestOfSealed) }
     return Continuation()
   }
 
-  /// Whether the destination tells digests, with which a later check compares those of sealed files.
-  private var asksForDigests: Bool { uploader.destination.acquaintance.existing.tells }
+  /// Writes seals to the journal. A run after a SIGKILL recognises a file at the server by its key, also where one request
+  /// sends all of it, so this is done before the first byte leaves.
+  private func keep(_ seals: [(id: Int64, seal: FileSeal)]) async throws(UploadError) {
+    do throws(JournalError) {
+      let key = try await journal.sealKey()
+      for (id, seal) in seals { journal.sealing(id, Base64.encode(seal.boxed(under: key))) }
+      try await journal.flush()
+    } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
+  private struct NewFile {
+    var id: Int64
+    var source: SealedUpload
+    var version: Validator?
+  }
+
+  /// Makes the keys of files that are new to the journal, and writes them in one transaction: one for each file would take
+  /// as long as sending a small one. A file that a check has compared gets none, since it may be at the destination; nor
+  /// does one whose key takes long to make, or that no later run goes on with.
+  func makeSeals(_ works: [Claimed]) async throws(UploadError) {
+    let new = works.compactMap { work -> NewFile? in
+      guard let id = work.claim.newID, let source = work.item.sealed, source.goesOn(work.item.info),
+        !source.sealing.isSlow
+      else { return nil }
+      return NewFile(id: id, source: source, version: work.item.info.validator)
+    }
+    if new.isEmpty { return }
+    let compared: Set<Int64>
+    do { compared = try await journal.compared(among: new.map(\.id)) } catch { throw UploadError(journal: error) }
+    var made: [(file: NewFile, seal: FileSeal)] = []
+    for file in new where !compared.contains(file.id) { made.append((file, try await file.source.sealing.newSeal())) }
+    if made.isEmpty { return }
+    try await keep(made.map { ($0.file.id, $0.seal) })
+    for (file, seal) in made { file.source.prepare(seal, for: file.version, file.id) }
+  }
+
+  /// The digest of the ciphertext that the journal keeps, with which a later check compares that of the destination; nil: the
+  /// destination tells none.
+  private var digestOfSealed: Digest.Algorithm? { uploader.destination.acquaintance.existing.digestOfSealed }
 
   /// The facts that the journal keeps about the bytes of an upload that is done, whose key is forgotten.
   func content(of sealed: SealedUpload, _ result: UploadResult) async -> SealedContent {
     let version = uploader.destination.traits.provesVersions ? result.state["version"] ?? result.state["etag"] : nil
-    return SealedContent(sha256: await sealed.digest(), version: version)
+    return SealedContent(await sealed.digest(), version: version)
   }
 
   /// Ends a sealed item that a check has read back from the destination, as of a card that another machine has sent: the
@@ -60,7 +95,8 @@ extension UploadQueue {
     _ work: Claimed, _ id: Int64, goingOnWith entry: JournalEntry?, _ observer: some UploadObserver
   ) async -> Bool {
     let (item, target) = (work.item, work.item.target)
-    guard !target.overwrite, entry?.session == nil else { return false }
+    // A file whose key was made with those of others is one that no check has compared.
+    guard !target.overwrite, entry?.session == nil, item.sealed?.hasPreparedSeal != true else { return false }
     // The upload gets the same error and handles it.
     let check = ContentCheck(uploader, journal, downloads: true, isAnew: false)
     guard let evidence = try? await check.evidence(of: item) else { return false }

@@ -25,6 +25,20 @@ struct ComparedTable {
     }
   }
 
+  /// The uploads among these whose files were compared.
+  func uploads(among ids: [Int64]) throws(SQLiteError) -> Set<Int64> {
+    let select = try database.statement(
+      """
+      SELECT u.id FROM upload AS u JOIN compared AS c ON c.target = u.target AND c.source = u.source
+      WHERE u.id IN (SELECT value FROM json_each(?1))
+      """)
+    defer { select.reset() }
+    try select.bind(1, JSONColumn.list(ids))
+    var found: Set<Int64> = []
+    while try select.step() { found.insert(select.int(0)) }
+    return found
+  }
+
   /// Must be called inside a transaction.
   func keep(_ compared: ComparedVersion, of intent: JournalIntent) throws(SQLiteError) {
     let insert = try database.statement(

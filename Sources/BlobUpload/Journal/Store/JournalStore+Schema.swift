@@ -21,6 +21,7 @@ extension JournalStore {
       if found < 12 { try database.execute(NumberTable.schema) }
       if found < 13 { try database.execute(ComparedTable.schema) }
       if found < 14 { try database.execute(SealedTable.schema) }
+      if 14...18 ~= found { try database.execute(SealedTable.addedAlgorithm) }
       if found < 15 { try database.execute(UnindexedTable.schema) }
       if found < 16 { try database.execute(SealTable.schema) }
       if found == 15 || found == 16 {

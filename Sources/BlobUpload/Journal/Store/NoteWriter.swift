@@ -18,12 +18,12 @@ final class NoteWriter {
     guard let me = uploads.owners.id, !notes.isEmpty else { return }
     let now = currentSeconds()
     // Notes of this kind, the end of an upload that was sent in one request, are by far the most frequent.
-    var ended: [Int64] = []
+    var ended: [Ended] = []
     for note in notes {
-      if case .done(let location, _, keepsChecksums: false, replaces: true, sealed: nil) = note.event,
+      if case .done(let location, _, keepsChecksums: false, replaces: true, let sealed) = note.event,
         let known = uploads.fresh[note.id], location == known.target
       {
-        ended.append(note.id)
+        ended.append(Ended(id: note.id, sealed: sealed))
       } else {
         try end(ended, me, now)
         ended = []
@@ -33,28 +33,41 @@ final class NoteWriter {
     try end(ended, me, now)
   }
 
+  /// An upload that has ended. `sealed`: as in the note.
+  private struct Ended {
+    var id: Int64
+    var sealed: SealedContent?
+  }
+
   /// Marks entries as done that this store has created and whose location is their target. Consecutive ids are updated
   /// by one statement.
-  private func end(_ ids: [Int64], _ me: Int64, _ now: Int64) throws(SQLiteError) {
-    var rest = ids.sorted()[...]
-    while let first = rest.first {
-      let count = rest.enumerated().first { $1 != first + Int64($0) }?.0 ?? rest.count
+  private func end(_ ended: [Ended], _ me: Int64, _ now: Int64) throws(SQLiteError) {
+    var rest = ended.sorted { $0.id < $1.id }[...]
+    while let first = rest.first?.id {
+      let count = rest.enumerated().first { $1.id != first + Int64($0) }?.0 ?? rest.count
       let run = rest.prefix(count)
       rest.removeFirst(count)
       if count > 1, try end(from: first, count, me, now) {
-        for id in run {
-          if let known = uploads.fresh.removeValue(forKey: id) { uploads.count(known.destination, known.bytes) }
+        for ended in run {
+          if let known = uploads.fresh.removeValue(forKey: ended.id) { uploads.count(known.destination, known.bytes) }
+          if let sealed = ended.sealed { try uploads.contents.keep(sealed, of: ended.id) }
         }
-        if try replaced.mayReplace(run) { try replaced.forgetReplaced(by: first, through: first + Int64(count) - 1) }
-        for id in run { try rows.giveUpOthers(of: id) }
+        if run.contains(where: { $0.sealed != nil }) {
+          try uploads.seals.remove(from: first, through: first + Int64(count) - 1)
+        }
+        if try replaced.mayReplace(run.map(\.id)) {
+          try replaced.forgetReplaced(by: first, through: first + Int64(count) - 1)
+        }
+        for ended in run { try rows.giveUpOthers(of: ended.id) }
       } else {
         // Some row has another state: each entry is updated on its own.
-        for id in run {
+        for ended in run {
           try apply(
             JournalNote(
-              id: id,
+              id: ended.id,
               event: .done(
-                location: uploads.fresh[id]?.target, length: nil, keepsChecksums: false, replaces: true, sealed: nil)),
+                location: uploads.fresh[ended.id]?.target, length: nil, keepsChecksums: false, replaces: true,
+                sealed: ended.sealed)),
             me, now)
         }
       }

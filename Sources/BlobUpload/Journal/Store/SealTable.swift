@@ -24,6 +24,14 @@ struct SealTable {
   }
 
   /// Must be called inside a transaction.
+  func remove(from first: Int64, through last: Int64) throws(SQLiteError) {
+    let delete = try database.statement("DELETE FROM seal WHERE upload BETWEEN ?1 AND ?2")
+    try delete.bind(1, first)
+    try delete.bind(2, last)
+    try delete.run()
+  }
+
+  /// Must be called inside a transaction.
   func remove(_ upload: Int64) throws(SQLiteError) {
     try database.run("DELETE FROM seal WHERE upload = ?1", with: upload)
   }
