@@ -12,8 +12,10 @@ final class KnownDigests: Sendable {
   }
   private let state = Mutex(State())
 
-  /// The algorithms of the digests that a client may want of a file: all that this system computes.
+  /// The algorithms of the digests that a client may want with QUERY: all that this system computes.
   static let algorithms = Digest.Algorithm.all.filter { Digest.Algorithm($0.name) != nil }
+  /// Those of HEAD and GET, where other clients name what they know: the active ones of the registry, and XXH128.
+  static let ofOneFile = algorithms.filter { DigestField.registered.contains($0) || $0 == .xxh128 }
 
   /// Stores digests and returns the value of `Repr-Digest` for them; nil if there are none.
   func remember(_ values: [Digest.Algorithm: [UInt8]]?, of item: StoredItem) -> String? {
@@ -33,7 +35,7 @@ final class KnownDigests: Sendable {
   /// The digest that `Want-Repr-Digest` asks for, if it is cached. Another file under the same name is a different
   /// item.
   func answer(_ wanted: String?, of item: StoredItem) -> String? {
-    guard let algorithm = DigestField.wanted(wanted, Self.algorithms) else { return nil }
+    guard let algorithm = DigestField.wanted(wanted, Self.ofOneFile) else { return nil }
     return text(algorithm, of: item)
   }
 

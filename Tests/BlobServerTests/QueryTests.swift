@@ -69,7 +69,7 @@ struct QueryTests {
     for name in ["a", "b"] as [BytePath] {
       if name == "b" { server.folder.write("b", pattern(1000)) }
       let head = try server.ask("HEAD", "/\(name)", [fields[1]])
-      #expect(head.status == 200 && head["Repr-Digest"] == digest, "\(name)")
+      #expect(head.status == 200 && head["Repr-Digest"] == (algorithm == .md5 ? nil : digest), "\(name)")
     }
     #expect(try server.ask("HEAD", "/a", [("Want-Repr-Digest", "none=1")])["Repr-Digest"] == nil)
     #expect(QueryOffer.digests(try server.ask("OPTIONS", "/").headers).contains(algorithm))

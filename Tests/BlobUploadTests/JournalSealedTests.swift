@@ -66,7 +66,7 @@ extension JournalTests {
       let contents = try await journal.sealedContents(of: ids)
       #expect(contents.count == 3 && contents[ids[0]]?.digest?.bytes == [0] && contents[ids[4]]?.digest?.bytes == [4])
       for (place, id) in ids.enumerated() {
-        #expect(try await journal.seal(of: id) == ([1, 3].contains(place) ? "box" : nil), "\(place)")
+        #expect(try await journal.seal(of: id) == (place == 3 ? "box" : nil), "\(place)")
       }
       #expect(try await journal.unfinished().map(\.id) == [ids[3]])
     }

@@ -1,3 +1,4 @@
+import BlobCrypto
 import BlobSQLite
 import BlobTesting
 import Blobs
@@ -223,12 +224,21 @@ extension EndToEnd.SealNamesTests {
     let server = try await ServeProcess.start(in: scratch)
     let arguments = ["--seal", key.recipient, "--seal-names", card, server.url]
     #expect(try await run(["push"] + arguments).end == .exited(0))
-    try Database(BytePath(scratch.path("journal.sqlite"))).execute(
+    let journal = try Database(BytePath(scratch.path("journal.sqlite")))
+    // Its digests are of SHA-256.
+    for path in server.folder.files().keys {
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(server.folder.path)/\(path)"))
+      try journal.execute(
+        """
+        UPDATE sealed SET digest = x'\(Digest.hex(of: Array(bytes), .sha256))'
+        WHERE upload = (SELECT id FROM upload WHERE target LIKE '%\(path)%')
+        """)
+    }
+    try journal.execute(
       """
       DELETE FROM unindexed; DROP INDEX unnamed; DROP TABLE names_index;
       ALTER TABLE unindexed DROP COLUMN named_in; ALTER TABLE taken DROP COLUMN named_in;
-      UPDATE sealed SET digest = NULL; ALTER TABLE sealed DROP COLUMN algorithm;
-      ALTER TABLE sealed RENAME COLUMN digest TO sha256; PRAGMA user_version=16;
+      ALTER TABLE sealed DROP COLUMN algorithm; ALTER TABLE sealed RENAME COLUMN digest TO sha256; PRAGMA user_version=16;
       """)
     let index = try #require(indexes(in: server.folder.files().keys).first)
     try FileManager.default.removeItem(atPath: server.folder.path + "/" + index)

@@ -67,7 +67,7 @@ extension EndToEnd {
     }
 
     @Test(.needs(.tmux)) func aTerminalShowsWhoSendsWhat() async throws {
-      let terminal = try await TerminalTests.Terminal(
+      let terminal = try await EmulatedTerminal(
         ["serve", try scratch.folder("received"), "--share", "--listen", "127.0.0.1:0"], width: 100, in: scratch)
       let first = try await terminal.lines("the link") { $0.contains { $0.hasPrefix("Receiving into") } }
       let link = try #require(first.first { $0.hasPrefix("http://") }?.trimmingCharacters(in: .whitespaces))

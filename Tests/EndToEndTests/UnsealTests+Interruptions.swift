@@ -82,7 +82,10 @@ extension EndToEnd.UnsealTests {
   @Test func aFileWithoutAVersionIsReadAgainFromItsFirstByte() async throws {
     let (server, film, arguments) = try await sealedFilm(5_000_000)
     let sealed = try #require(FileManager.default.contents(atPath: server.folder.path + "/film.mov.age"))
-    let peer = HTTPPeer { request in request.path.hasSuffix("/") ? .init(404) : .init(200, [:], Array(sealed)) }
+    let peer = HTTPPeer { request in
+      if request.path.hasSuffix("/") { return .init(404) }
+      return ["GET", "HEAD"].contains(request.method) ? .init(200, [:], Array(sealed)) : .init(405)
+    }
     defer { peer.stop() }
     let proxy = ChaosProxy(
       to: peer.port, ChaosProxy.Schedule([.none, .cutDown(after: 3_000_000), .cutDown(after: 4_000_000)]))

@@ -93,7 +93,7 @@ final class ChunkPass {
     }
   }
 
-  /// Transforms whole chunks in the caller's memory, as many as it has room for, so that their bytes are not copied. Returns
+  /// Seals whole chunks in the caller's memory, as many as it has room for, so that their bytes are not copied. Returns
   /// the number of bytes; 0: there is no room for a chunk, a part of one is in
   /// `buffer`, or one is wanted from its middle.
   private func transformInPlace(
@@ -102,7 +102,7 @@ final class ChunkPass {
     var count = 0
     // As much as `makeRoom` asks for, so that it never replaces the caller's memory.
     let room = input + FileSeal.overhead
-    while length != nil, filled == 0, place == 0, !isLast, target.count - count >= room {
+    while direction == .seal, length != nil, filled == 0, place == 0, !isLast, target.count - count >= room {
       let own = buffer
       buffer = UnsafeMutableRawBufferPointer(rebasing: target[count..<count + room])
       do throws(BlobError) {

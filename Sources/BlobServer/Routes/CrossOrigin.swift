@@ -31,7 +31,8 @@ enum CrossOrigin {
 
   /// Response header fields that scripts may read, besides the CORS-safelisted ones.
   private static let exposed = [
-    "Accept-Encoding", "Accept-Patch", "Accept-Ranges", "Allow", "Content-Disposition", "Content-Location",
+    "Accept-Encoding", "Accept-Patch", "Accept-Query", "Accept-Ranges", "Allow", "Content-Disposition",
+    "Content-Location",
     "Content-Range", "ETag", ServerError.kindField, UploadGroup.field, "Location", "Repr-Digest", "Retry-After",
     "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Complete",
     "Upload-Concat", "Upload-Defer-Length",

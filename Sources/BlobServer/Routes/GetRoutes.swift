@@ -26,7 +26,7 @@ enum GetRoutes {
     let clientHasIt = try Preconditions.clientHasIt(call.headers, file.item)
     let known = call.service.digestReader.known.answer(call.headers["Want-Repr-Digest"], of: file.item)
     guard known == nil, call.method == "HEAD",
-      let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], KnownDigests.algorithms)
+      let wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], KnownDigests.ofOneFile)
     else {
       return .reply(reply(call, path, file, known, clientHasIt))
     }

@@ -60,7 +60,7 @@ public struct IETFResumable: UploadProtocol {
     request.headers.add(modificationTimeOf: target)
     if target.overwrite { request.headers.add("If-Match", "*") }
     request.headers[UploadGroup.field] = target.group?.text
-    let told = AnnouncedSession()
+    let announced = AnnouncedSession()
     let response = try await send(&request, first?.body, with) { url, fields in
       let session = Self.session(url, target, fields)
       announced.session.withLock { $0 = session }
