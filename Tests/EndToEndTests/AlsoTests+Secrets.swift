@@ -30,7 +30,7 @@ extension EndToEnd.AlsoTests {
         seen.append(
           "\(request.method)\n" + request.headers.fields.map { "\($0.name): \($0.value)" }.joined(separator: "\n"))
       }
-      if stops { return .init(503) }
+      if stops { return .init(request.method == "OPTIONS" ? 405 : 503) }
       return files.withLock { files in
         if request.method == "PUT" {
           files[request.path] = request.body
