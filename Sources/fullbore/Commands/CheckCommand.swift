@@ -87,7 +87,7 @@ struct DestinationCheck: Sendable {
       defer { outage.stop() }
       outage.discovering()
       let reached = try await Reached(
-        push.destination, push.connection, checksum: nil, form: push.form, telling: outage,
+        push.destination, push.connection, checksum: nil, form: push.form, checks: true, telling: outage,
         over: transport)
       outage.answered()
       let run = try await PushRun(push, reached, transport, journal, report, counters, outage, isCheck: true)

@@ -15,13 +15,13 @@ extension Reached {
   init(
     _ destination: Destination, _ connection: ConnectionOptions, checksum: Digest.Algorithm?,
     form: FormOptions = FormOptions(), isStream: Bool = false, overwrites: Bool = true,
-    telling outage: OutageMonitor? = nil, over transport: any Transport
+    checks: Bool = false, telling outage: OutageMonitor? = nil, over transport: any Transport
   ) async throws(UploadError) {
     let headers = try await connection.fields(for: destination.endpoint)
     guard let s3 = destination.s3 else {
       var settings = ProtocolSettings()
       (settings.checksum, settings.form, settings.isStream) = (checksum, try form.postNow(), isStream)
-      (settings.asksForNames, settings.asksServer) = (!overwrites, true)
+      (settings.asksForNames, settings.asksServer) = (!overwrites, checks)
       do throws(UploadError) {
         self.destination = try await UploadDestination.discover(
           destination.endpoint,
@@ -54,7 +54,7 @@ extension Reached {
     let checksum = kept.checksum.flatMap { Digest.Algorithm($0) }
     guard let place = kept.s3 else {
       var settings = ProtocolSettings()
-      (settings.checksum, settings.asksForNames, settings.asksServer) = (checksum, !kept.overwrite, true)
+      (settings.checksum, settings.asksForNames) = (checksum, !kept.overwrite)
       if let form = kept.form { settings.form = try FormOptions(form).postNow() }
       destination = try await UploadDestination.discover(
         endpoint, speaking: KnownProtocols.discovery(kept.protocolName, settings, at: endpoint), headers: headers,
