@@ -60,7 +60,8 @@ extension EndToEnd {
           try #require(lease.take())
           let push = try Command(
             Tool.fullbore,
-            ["push", "--journal", scratch.newPath("journal"), file, "put+http://127.0.0.1:1/"], in: scratch)
+            ["push", "--overwrite", "--journal", scratch.newPath("journal"), file, "put+http://127.0.0.1:1/"],
+            in: scratch)
           try await until("the file is opened") {
             if push.end != nil { throw Command.Failure("\(push.output)\(push.errors)") }
             return lease.isWanted ? true : nil
