@@ -21,7 +21,7 @@ public struct GalleryName: Sendable, Hashable {
 
   /// The name, without a folder.
   public let name: BytePath
-  /// What kind of file the extension means.
+  /// The kind of file that the extension stands for.
   public let kind: Kind
   /// The file is a rendered edit of another file.
   public let isRendered: Bool

@@ -1,6 +1,7 @@
-/// What `GalleryName` finds in a name, as places in its bytes. Nothing is copied, because folders have many names.
+/// The parts of a file's name that `GalleryName` tells apart, as places in its bytes. The parser copies nothing, because
+/// folders have many names.
 package struct GalleryNameParts: Sendable {
-  /// What kind of file the extension means.
+  /// The kind of file that the extension stands for.
   package let kind: GalleryName.Kind
   /// The file is a rendered edit of another file.
   package let isRendered: Bool

@@ -38,7 +38,7 @@ final class UploadCounters: Sendable {
   /// Uploads that ended without a file: refused, interrupted without a way to resume, or terminated by the client.
   let failed = Counter()
   let lost = LostUploads()
-  /// Those whose bytes are arriving.
+  /// The uploads whose bytes are arriving.
   let active = ActiveUploads()
   /// Uploads that expired, with their parts.
   let expired = Counter()

@@ -14,7 +14,8 @@ final class KnownDigests: Sendable {
 
   /// The algorithms of the digests that a client may want with QUERY: all that this system computes.
   static let algorithms = Digest.Algorithm.all.filter { Digest.Algorithm($0.name) != nil }
-  /// Those of HEAD and GET, where other clients name what they know: the active ones of the registry, and XXH128.
+  /// The algorithms of the digests that HEAD and GET tell: the active ones of the registry, which other clients know, and
+  /// XXH128.
   static let ofOneFile = algorithms.filter { DigestField.registered.contains($0) || $0 == .xxh128 }
 
   /// Stores digests and returns the value of `Repr-Digest` for them; nil if there are none.

@@ -111,7 +111,8 @@ public final class Server: Sendable {
       visits: Int(service.counters.visits.load()), unfinished: service.store.continued)
   }
 
-  /// Who sends files at this moment, and which. Takes a lock for a short time; any thread may read it, some times a second.
+  /// The clients that send files at this moment, with these files. Reading this property takes a lock for a short time; any
+  /// thread may read it, a few times a second.
   public var senders: [ActiveSender] { service.counters.uploads.active.senders }
 
   /// A snapshot of what the server does.

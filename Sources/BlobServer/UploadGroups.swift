@@ -184,7 +184,7 @@ final class UploadGroups: Sendable {
         for member in members { member.endPublication(.success(nil)) }
       }
       if isPublished {
-        // Those that have their names are found as finished.
+        // The store finds the members that have their names as finished.
         for id in ids { _ = try? home.find(id) }
       }
       if isPublished || store.hideGroup(ids) { store.endGroup(ids) }

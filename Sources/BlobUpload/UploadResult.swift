@@ -12,7 +12,7 @@ public struct UploadResult: Sendable, Codable, Hashable {
   public var length: Int64?
   /// The server already had the same bytes under the name, and has stored nothing.
   public var wasThere = false
-  /// What has become of the group of the upload; nil: it belongs to none, or the server has published that before.
+  /// The state of the group of the upload; nil: the upload belongs to no group, or the server has published the group before.
   package var group: GroupOutcome?
   package enum GroupOutcome: String, Sendable, Codable {
     /// The server has all bytes, and gives the file its name once the other members have arrived.

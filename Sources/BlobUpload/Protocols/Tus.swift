@@ -279,7 +279,7 @@ public struct Tus: UploadProtocol {
         "\(request.method) \(request.url): the server says that it holds \(offset) bytes of \(length): it cannot be trusted"
       )
     }
-    // It is complete, and its request has no group yet.
+    // The upload is complete, and no request has named its group yet.
     let asksGroup = request.method == "HEAD" && session.group != nil && response.saysWaiting
     if offset < length || asksGroup { return .upTo(offset, session) }
     uploads.end(session)
