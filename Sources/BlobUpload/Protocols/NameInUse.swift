@@ -70,6 +70,8 @@ extension UploadContext {
   /// The error for a name that has other bytes, with `message`; or for a place that answers every name with a page: there,
   /// nothing has the name, and no other file can be sent. The server is asked once per folder for a name that nothing has.
   private func taken(_ url: HTTPURL, _ message: String) async throws(UploadError) -> UploadError {
+    // The other file may be one of this push, and the advice for another's file, --overwrite, would lose it.
+    try checkRedirects(to: url)
     let nothing = url.folder.appending(pathBytes: "fullbore-asks-\(UInt64.random(in: 0...UInt64.max))".utf8)
     let tellsMissing = try await putAnswers.tellsMissing(inFolderOf: url) { () async throws(UploadError) in
       do throws(UploadError) {
