@@ -25,6 +25,16 @@ package struct UploadGroup: Sendable, Hashable {
     (self.id, self.members, self.position) = (id, Int(members), Int(position))
   }
 
+  /// The id without the number that `numbered` has added.
+  package var plainID: String { String(id.prefix { $0 != "-" }) }
+
+  /// The group of the same files under names with this number. The server may still have files of them under other names,
+  /// which wait in a group of their own. nil: the id would be too long.
+  package func numbered(_ number: Int) -> UploadGroup? {
+    let id = number > 1 ? "\(plainID)-\(number)" : plainID
+    return UploadGroup(id: id, members: Int64(members), position: Int64(position))
+  }
+
   /// Parses a request field.
   package init?(_ field: String) {
     let parts = field.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map {

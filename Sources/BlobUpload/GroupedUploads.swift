@@ -18,6 +18,7 @@ final class GroupedUploads: Sendable {
     /// The server was told anew which members are left.
     var isTold = false
   }
+  /// By the ids of the groups without numbers: a group keeps its place here when its files get numbers.
   private let groups = Mutex<[String: Group]>([:])
 
   /// Keeps an item that the server has, and has not published yet. Returns false for others.
@@ -25,8 +26,8 @@ final class GroupedUploads: Sendable {
     guard sent.result.group == .waiting, let group = sent.work.item.target.group else { return false }
     let waits = groups.withLock { groups in
       // The response to the last member may be the first to be read.
-      if groups[group.id]?.isPublished == true { return false }
-      groups[group.id, default: Group()].waiting.append(sent)
+      if groups[group.plainID]?.isPublished == true { return false }
+      groups[group.plainID, default: Group()].waiting.append(sent)
       return true
     }
     if waits { sent.work.item.source.closeUntilNeeded() }
@@ -37,9 +38,9 @@ final class GroupedUploads: Sendable {
   func takePublished(with sent: UploadQueue.SentItem) -> [UploadQueue.SentItem] {
     guard sent.result.group == .published, let group = sent.work.item.target.group else { return [] }
     return groups.withLock { groups in
-      let waiting = groups[group.id]?.waiting ?? []
-      groups[group.id, default: Group()].waiting = []
-      groups[group.id]?.isPublished = true
+      let waiting = groups[group.plainID]?.waiting ?? []
+      groups[group.plainID, default: Group()].waiting = []
+      groups[group.plainID]?.isPublished = true
       return waiting
     }
   }
@@ -47,7 +48,7 @@ final class GroupedUploads: Sendable {
   func note(_ failure: UploadError, of item: UploadItem) {
     guard let group = item.target.group else { return }
     groups.withLock { groups in
-      if groups[group.id]?.failure == nil { groups[group.id, default: Group()].failure = (item.identity, failure) }
+      if groups[group.plainID]?.failure == nil { groups[group.plainID, default: Group()].failure = (item.identity, failure) }
     }
   }
 
@@ -56,8 +57,8 @@ final class GroupedUploads: Sendable {
   func end(_ work: UploadQueue.Claimed, in queue: UploadQueue) async -> [UploadQueue.Claimed] {
     guard let place = work.item.target.group else { return [] }
     let ended = groups.withLock { groups -> Group? in
-      groups[place.id, default: Group()].ended += 1
-      return groups[place.id]?.ended == place.members ? groups.removeValue(forKey: place.id) : nil
+      groups[place.plainID, default: Group()].ended += 1
+      return groups[place.plainID]?.ended == place.members ? groups.removeValue(forKey: place.plainID) : nil
     }
     guard let ended, !ended.waiting.isEmpty else { return [] }
     let waiting = ended.waiting.sorted { ($0.position, $0.id) < ($1.position, $1.id) }
@@ -79,7 +80,7 @@ final class GroupedUploads: Sendable {
       }
     }
     again = queue.grouping(again)
-    if let id = again.first?.item.target.group?.id { groups.withLock { $0[id, default: Group()].isTold = true } }
+    if let id = again.first?.item.target.group?.plainID { groups.withLock { $0[id, default: Group()].isTold = true } }
     return again
   }
 

@@ -126,12 +126,13 @@ extension UploadQueue {
     _ work: Claimed, _ id: Int64, _ progress: UploadProgress, _ error: UploadError
   ) async -> Claimed? {
     guard case .rename(let next) = conflicts, error.isNameTaken, work.item.source.access == .random,
-      work.names < Self.mostNames, let again = next(work.item), await discardSession(of: id),
+      work.names < Self.mostNames, var again = next(work.item), await discardSession(of: id),
       // A journal that cannot be written ends the queue at the next item. This item keeps its entry and reports its own
       // error.
       let claimed = try? await claim([again], insteadOf: id).first
     else { return nil }
     if let group = again.group { groups?.note(again.numbered?.number ?? 1, of: group) }
+    again = inGroupOfNumber(again)
     // Another process is sending to the next name, so the entry of this one is still there.
     if claimed.claim.isBusy { journal.failed(id, error.message) }
     progress.restart()
@@ -140,8 +141,18 @@ extension UploadQueue {
 
   /// The item under the number that the main file of its group has got since the item was claimed, else the same.
   func underGroupNumber(_ work: Claimed) async -> Claimed {
+    let work = work.with(inGroupOfNumber(work.item))
     guard work.replaceable != nil, let again = groups?.numbered(work.item) else { return work }
     return await claimed(again, insteadOf: work)
+  }
+
+  /// The item in the group that the server is told for the files of its photo under this number. Under the names without it,
+  /// files of an earlier run may wait there.
+  private func inGroupOfNumber(_ item: UploadItem) -> UploadItem {
+    guard let group = item.group, let number = groups?.number(of: group) else { return item }
+    var item = item
+    item.target.group = item.target.group?.numbered(number)
+    return item
   }
 
   /// The same if the entry cannot be replaced: then the file keeps its name, and the run names it at its end.

@@ -35,15 +35,17 @@ extension UploadQueue {
   /// The members of one group, each with its position.
   func grouping(_ members: [Claimed]) -> [Claimed] {
     let id = groupID(of: members)
+    let number = members.first?.item.numbered?.number ?? 1
     return members.enumerated().map { index, work in
       var item = work.item
-      item.target.group = UploadGroup(id: id, members: Int64(members.count), position: Int64(index + 1))
+      item.target.group = UploadGroup(
+        id: id, members: Int64(members.count), position: Int64(index + 1))?.numbered(number)
       return work.with(item)
     }
   }
 
-  /// The same for the same versions of the same files under the same names at the same destination, also in a later run, and
-  /// for no others.
+  /// The same for the same versions of the same files under the same names without numbers at the same destination, also in a
+  /// later run, and for no others.
   private func groupID(of members: [Claimed]) -> String {
     let digest = Digest(.sha256)
     func add(_ bytes: some Sequence<UInt8>) {
@@ -54,7 +56,9 @@ extension UploadQueue {
     for work in members {
       let (item, version) = (work.item, work.item.info.validator)
       add(item.identity.bytes)
-      add(item.target.path.bytes)
+      // A request must not contain a sealed name, nor what it could be guessed by.
+      let plain = item.target.unsealedPath == nil ? item.numbered?.first : nil
+      add((plain ?? item.target.path).bytes)
       add("\(version?.version ?? "") \(version?.instance ?? "") \(item.info.length ?? -1)".utf8)
     }
     return digest.value().prefix(16).map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()

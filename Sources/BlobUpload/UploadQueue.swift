@@ -182,7 +182,11 @@ public struct UploadQueue: Sendable {
   func claim(
     _ items: [UploadItem], again: Bool = false, insteadOf old: Int64? = nil
   ) async throws(UploadError) -> [Claimed] {
-    let intents = items.map { $0.intent(partSize: uploader.partSize) }
+    let intents = items.map { item in
+      var intent = item.intent(partSize: uploader.partSize)
+      if item.isRenamed { intent.unnumberedKey = item.under(1, uploader.destination)?.intent().key }
+      return intent
+    }
     do {
       let claims = try await journal.claim(
         intents, destination: destinationID, again: again, replacesGrown: replacesGrown, insteadOf: old)

@@ -66,6 +66,46 @@ extension EndToEnd.NameConflictTests {
     try await expectNothingIsLeft()
   }
 
+  /// A photo that was refused as a whole, and waits at the server in part, gets its number in the next push.
+  @Test(arguments: ["", "put+", "tus+", "resumable+", "dav+"])
+  func aRefusedPhotoGetsItsNumberInTheNextPush(_ uploadProtocol: String) async throws {
+    try makeCards()
+    let server = try await ServeProcess.start(in: scratch)
+    let url = uploadProtocol + server.url
+    #expect(try await push(scratch.path("one/"), url).end == .exited(0))
+    let (refused, first) = try await push(scratch.path("two/"), url)
+    #expect(refused == .exited(1), "\(first.output)\(first.errors)")
+    #expect(server.folder.files().keys.sorted() == ["IMG_0001.HEIC", "IMG_0002.HEIC", "IMG_0002.MOV"])
+    let (end, command) = try await push("--on-conflict", "rename", scratch.path("two/"), url)
+    #expect(end == .exited(0), "\(command.output)\(command.errors)")
+    expectPairs(server)
+    try await expectNothingIsLeft()
+    // A WebDAV server tells no digests.
+    if uploadProtocol == "dav+" { return }
+    let (same, check) = try await fullbore("check", scratch.path("two/"), url, in: scratch)
+    #expect(same == .exited(0), "\(check.output)\(check.errors)")
+  }
+
+  /// Programs would take the film and the sidecar of the second photo for those of the first one.
+  @Test(arguments: ["", "put+", "dav+"], ["fail", "skip", "overwrite"])
+  func noFileOfAPhotoGoesIfTheNameOfOneIsTakenInThePush(_ uploadProtocol: String, _ choice: String) async throws {
+    try makeCards()
+    let server = try await ServeProcess.start(in: scratch)
+    let url = uploadProtocol + server.url
+    let (end, command) = try await push(
+      "--on-conflict", choice, scratch.path("one/"), scratch.path("two/"), url)
+    #expect(end == .exited(1), "\(command.output)\(command.errors)")
+    #expect(server.folder.files().keys.sorted() == ["IMG_0001.HEIC", "IMG_0002.HEIC", "IMG_0002.MOV"])
+    for name in Self.group where choice != "skip" {
+      #expect(command.errors.contains("two/\(name) is not sent"), "\(command.errors)")
+    }
+    let (renamed, again) = try await push(
+      "--on-conflict", "rename", scratch.path("one/"), scratch.path("two/"), url)
+    #expect(renamed == .exited(0), "\(again.output)\(again.errors)")
+    expectPairs(server)
+    try await expectNothingIsLeft()
+  }
+
   @Test func aLayoutNumbersTheFilesOfOnePhotoTogether() async throws {
     try makeCards()
     let server = try await ServeProcess.start(in: scratch)

@@ -20,6 +20,9 @@ public struct JournalIntent: Sendable, Hashable {
   public var partSize: Int64?
   /// How the name counts on where it is taken. Stored for `Journal.numberedNames`, and nil in the entries of a journal.
   package var numbered: UploadQueue.NumberedName?
+  /// The key of this source under its name without a number. A push that gave no numbers may have noted there that the file was
+  /// not sent. nil: the name has no number; and in the entries of a journal.
+  package var unnumberedKey: String?
   /// nil: the name at the destination is not sealed; and in the entries of a journal.
   package var sealedName: SealedNameFacts?
   /// See `UploadItem.twin`. nil in the entries of a journal.
@@ -41,7 +44,7 @@ public struct JournalIntent: Sendable, Hashable {
 
   /// Represents `target` and `recipient` in the journal's tables. The URL of a file has no fragment, so `#` separates
   /// them.
-  var key: String { recipient.map { "\(target)#\($0)" } ?? target }
+  package var key: String { recipient.map { "\(target)#\($0)" } ?? target }
 
   static func parts(ofKey key: String) -> (target: String, recipient: String?) {
     guard let mark = key.utf8.lastIndex(of: UInt8(ascii: "#")) else { return (key, nil) }

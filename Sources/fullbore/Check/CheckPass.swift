@@ -22,7 +22,7 @@ struct CheckPass: Sendable {
       let photos = PhotoBatches()
       while true {
         while !isAtEnd, waiting.count < Self.batch {
-          let found = await photos.next { () async -> [UploadItem]? in
+          let found = await photos.next(naming: feed.withOwnNames) { () async -> [UploadItem]? in
             guard let opened = await opener.next(of: walk) else { return nil }
             return await feed.items(opened)
           }

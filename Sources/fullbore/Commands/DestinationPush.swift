@@ -76,7 +76,7 @@ struct DestinationPush: Sendable {
     let ended = await run.run(
       { [lists] () async throws(UploadError) in
         try await lists?.flush()
-        let found = try await photos.next { () async throws(UploadError) in
+        let found = try await photos.next(naming: feed.withOwnNames) { () async throws(UploadError) in
           guard let opened = try await shared.next(for: index) else { return nil }
           return await feed.items(opened)
         }

@@ -8,7 +8,7 @@ extension PushFeed {
   /// block.
   func grouped(_ items: [UploadItem]) async -> [(item: UploadItem, names: [BytePath])] {
     var result = items.map { (item: $0, names: [BytePath]()) }
-    // Where files get no numbers, `PhotoBatches` finds those of one photo among the files that are sent.
+    // Where files get no numbers, those of one photo that are not sent do not matter.
     if !groups.isNumbering { return result }
     let identities = items.map(\.identity)
     // Files of a folder that blocks have no group.
@@ -16,7 +16,7 @@ extension PushFeed {
       .first
     guard case let members?? = found else { return result }
     for (index, member) in members.enumerated() {
-      result[index].item.group = member?.group
+      if let member { result[index].item.group = member.group }
       result[index].names = member?.names ?? []
     }
     await learnNumbers(zip(result, members).map { ($0.item, $1?.main) })
@@ -69,11 +69,14 @@ extension PushFeed {
     return numbered
   }
 
-  /// Whether no file of the group has the name of another file of this push. Also true if there is no such number.
+  /// Whether no file of the group has the name of another file of this push, and no other photo has the number. Also true if
+  /// there is no such number.
   private func isFree(
     _ number: Int, for item: UploadItem, _ names: [BytePath], in claimed: ClaimedNames, among batch: [UploadItem]
   ) async -> Bool {
-    guard item.under(number, run.destination) != nil else { return true }
+    guard let numbered = item.under(number, run.destination) else { return true }
+    // Another photo may have got it at the destination, and its other files do not have it yet.
+    if number > 1, let photo = item.group?.key, !stems.isFree(numbered.stem, for: photo) { return false }
     let members = names.isEmpty ? [item] : names.compactMap { item.sibling($0, run.destination) }
     for member in members {
       guard let member = member.under(number, run.destination) else { continue }

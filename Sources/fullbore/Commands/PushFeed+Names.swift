@@ -3,11 +3,12 @@ import Blobs
 
 extension PushFeed {
   /// Removes items whose name another file of this push already has, whatever the options: sending both would lose one
-  /// of the two.
+  /// of the two. The other files of their photo are removed with them: programs would take these for files of the photo
+  /// that has the name. `items`: the files of a photo are all among them.
   func withOwnNames(_ items: [UploadItem]) async -> [UploadItem] {
-    guard let names else { return items }
+    guard let names, !items.isEmpty else { return items }
     var kept: [UploadItem] = []
-    var clashes: [(item: UploadItem, message: String)] = []
+    var clashes: [(item: UploadItem, clash: NameClash)] = []
     for (found, members) in await grouped(items) {
       var item = await underGroupNumber(found, members, in: names, among: kept)
       let name = name(of: item)
@@ -23,12 +24,7 @@ extension PushFeed {
             kept.append(item)
             continue
           }
-          if run.settings.onConflict == .skip {
-            refused(item, clash.error(isSkipped: true))
-            continue
-          }
-          clashes.append((item, clash.message))
-          refused(item, clash.error())
+          clashes.append((item, clash))
           continue
         case .twin(let twin):
           // What is sealed has another ciphertext, of which the journal keeps the digest.
@@ -39,8 +35,35 @@ extension PushFeed {
       }
       kept.append(item)
     }
-    if !clashes.isEmpty { await note(clashes) }
+    if clashes.isEmpty { return kept }
+    let others = await othersOfPhotos(clashes, in: kept)
+    kept.removeAll { item in others.contains { $0.item.identity == item.identity } }
+    await refuse(clashes + others)
     return kept
+  }
+
+  /// The items that belong to the photo of a file whose name is taken, except those that an earlier push has sent. Files that
+  /// get numbers have the number of their photo.
+  private func othersOfPhotos(
+    _ clashes: [(item: UploadItem, clash: NameClash)], in kept: [UploadItem]
+  ) async -> [(item: UploadItem, clash: NameClash)] {
+    if groups.isNumbering { return [] }
+    var photos: [BytePath: NameClash] = [:]
+    for (item, clash) in clashes {
+      if let photo = item.group?.key, photos[photo] == nil { photos[photo] = clash }
+    }
+    var others: [(item: UploadItem, clash: NameClash)] = []
+    for item in kept {
+      guard let photo = item.group?.key, let clash = photos[photo], await !isDone(item) else { continue }
+      others.append((item, clash.forOther(item.identity)))
+    }
+    return others
+  }
+
+  private func refuse(_ clashes: [(item: UploadItem, clash: NameClash)]) async {
+    let isSkipped = run.settings.onConflict == .skip
+    for (item, clash) in clashes { refused(item, clash.error(isSkipped: isSkipped)) }
+    if !isSkipped { await note(clashes.map { ($0.item, $0.clash.message) }) }
   }
 
   /// Whether an earlier push has sent this version of the file under its name or under one with a number.

@@ -56,7 +56,7 @@ struct PushFeed: Sendable {
     self.omitsTimes = omitsTimes
   }
 
-  /// Reports sources that cannot be read.
+  /// The items under the names that their sources give them. Reports sources that cannot be read.
   func items(_ opened: [OpenedSource]) async -> [UploadItem] {
     var items: [UploadItem] = []
     let metadata = await tell(of: opened.map(\.found))
@@ -81,7 +81,7 @@ struct PushFeed: Sendable {
         if let item = await item(found, rendition, sources.first, info) { items.append(item) }
       }
     }
-    return await withOwnNames(items)
+    return items
   }
 
   /// Metadata by index in `found`. Reads the files, on a thread that may block.

@@ -171,7 +171,7 @@ struct ResumeCommand: Command {
       let groups = PhotoBatches()
       return await run.run(
         { () async throws(UploadError) in
-          try await groups.next { () async throws(UploadError) in
+          try await groups.next(naming: feed.withOwnNames) { () async throws(UploadError) in
             let opened = await opener.next(of: walk)
             if let failure = await walk.failure { throw UploadError(journal: failure) }
             guard let opened else { return nil }

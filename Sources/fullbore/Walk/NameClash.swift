@@ -6,14 +6,24 @@ import Platform
 /// Two different files of one push with the same destination path. Sending both would lose one of them.
 struct NameClash: Error, Hashable {
   /// The second file, which is not sent.
-  let identity: BytePath
+  private(set) var identity: BytePath
   /// The file that has the name.
   let other: BytePath
   /// See `UploadTraits.dropsFolders`.
   let dropsFolders: Bool
+  /// The file of the same photo whose name is taken; nil: the second file itself.
+  private(set) var member: BytePath?
 
   var message: String {
-    "\(identity) is not sent: \(other), \(Self.reason)"
+    let why = member.map { "\(identity) is not sent, because \($0) of the same photo is not" } ?? "\(identity) is not sent"
+    return "\(why): \(other), \(Self.reason)"
+  }
+
+  /// The clash for another file of the same photo, which is not sent either.
+  func forOther(_ file: BytePath) -> NameClash {
+    var clash = self
+    (clash.identity, clash.member) = (file, identity)
+    return clash
   }
 
   private static let reason = "which is another file, has that name in this push"

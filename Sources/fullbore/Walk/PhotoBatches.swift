@@ -12,9 +12,10 @@ actor PhotoBatches {
   /// More files than this of one name are no photo.
   private static let most = 256
 
-  /// The next batch; nil at the end. One call at a time.
+  /// The next batch, without the items whose names are taken in this push; nil at the end. One call at a time. `naming`: gives
+  /// the items their names. It gets the files of a photo together, since none of them is sent if the name of one is taken.
   func next<Failure: Error>(
-    _ feed: @Sendable () async throws(Failure) -> [UploadItem]?
+    naming: @Sendable ([UploadItem]) async -> [UploadItem], _ feed: @Sendable () async throws(Failure) -> [UploadItem]?
   ) async throws(Failure) -> [UploadItem]? {
     while !hasEnded {
       let found = try await feed()
@@ -28,13 +29,13 @@ actor PhotoBatches {
           batch.removeSubrange(start...)
         }
       }
-      if !batch.isEmpty { return Self.grouped(batch) }
+      batch = await naming(Self.grouped(batch))
+      if !batch.isEmpty { return batch }
     }
     return nil
   }
 
-  /// The items, of which those of one photo have their group. Files that get numbers have it already, because the feed looks
-  /// for the other files of their folder.
+  /// The items, of which those of one photo have their group.
   static func grouped(_ items: [UploadItem]) -> [UploadItem] {
     var items = items
     var start = 0

@@ -103,7 +103,7 @@ struct DestinationWatch: Sendable {
           guard case let found?? = found else { return nil }
           let opened = await opener.open(found.map { FoundSource($0) })
           if opened.count < found.count, !Task.isCancelled { feed.endUnopened(found, opened) }
-          return PhotoBatches.grouped(await items.items(opened))
+          return await items.withOwnNames(PhotoBatches.grouped(await items.items(opened)))
         }, observer, renaming: items)
       return (ended ?? UploadError(.giveUp, .cancelled, "interrupted"), hasAnswered)
     } catch {

@@ -1,4 +1,5 @@
 import BlobSQLite
+import Blobs
 
 /// The table `upload`, whose rows are the journal's entries, and `receipt`, `removed` and `finished` beside it. A removed row
 /// takes its metadata and its number along.
@@ -81,6 +82,15 @@ final class UploadTable {
     try database.run("DELETE FROM unindexed WHERE upload = ?1", with: id)
     try database.run("DELETE FROM upload WHERE id = ?1", with: id)
     try database.run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
+  }
+
+  /// Removes the entry of a file that was not sent because of its name, and is sent under another one now. Must be called
+  /// inside a transaction. `key`: of the old name; nil: there is none.
+  func removeRefused(_ key: String?, _ source: BytePath) throws(SQLiteError) {
+    guard let key, let old = try entry(key, source), old.state == .refused, old.session == nil, !old.isLeftover,
+      !old.isSuperseded, old.owner == nil, let row = try UploadFacts(of: old.id, in: database)
+    else { return }
+    try remove(old.id, row)
   }
 
   /// Removes receipts, records of sent bytes, and what is known of a ciphertext.
