@@ -108,10 +108,11 @@ extension UploadTable {
     return try entries(select).reversed()
   }
 
+  /// Sums of more than 2^63 bytes are cut there: `sum` would throw, and sparse files may have any length.
   func summary() throws(SQLiteError) -> [JournalSummary] {
     let select = try database.statement(
       """
-      SELECT destination, state, count(*), ifnull(sum(length), 0), sum(acknowledged)
+      SELECT destination, state, count(*), CAST(total(length) AS INTEGER), CAST(total(acknowledged) AS INTEGER)
       FROM upload INDEXED BY unfinished WHERE state <> 2 AND NOT (state = 4 AND location IS NOT NULL) GROUP BY destination, state
       UNION ALL SELECT destination, 2, count, bytes, bytes FROM finished WHERE count > 0
       ORDER BY destination, state
