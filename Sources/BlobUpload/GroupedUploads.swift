@@ -48,7 +48,8 @@ final class GroupedUploads: Sendable {
   func note(_ failure: UploadError, of item: UploadItem) {
     guard let group = item.target.group else { return }
     groups.withLock { groups in
-      if groups[group.plainID]?.failure == nil { groups[group.plainID, default: Group()].failure = (item.identity, failure) }
+      guard groups[group.plainID]?.failure == nil else { return }
+      groups[group.plainID, default: Group()].failure = (item.identity, failure)
     }
   }
 

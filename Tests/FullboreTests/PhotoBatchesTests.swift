@@ -22,7 +22,9 @@ struct PhotoBatchesTests {
     let rest = Mutex(feed.map { $0.map(item) }[...])
     let photos = PhotoBatches()
     var found: [[String]] = []
-    while let batch = await photos.next(naming: { $0 }, { () async -> [UploadItem]? in rest.withLock { $0.popFirst() } }) {
+    while let batch = await photos.next(
+      naming: { $0 }, { () async -> [UploadItem]? in rest.withLock { $0.popFirst() } })
+    {
       found.append(
         batch.map { item in
           let group = item.group.map { " \($0.key.name)\($0.isMain ? "*" : "")" } ?? ""

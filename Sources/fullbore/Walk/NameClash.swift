@@ -15,8 +15,8 @@ struct NameClash: Error, Hashable {
   private(set) var member: BytePath?
 
   var message: String {
-    let why = member.map { "\(identity) is not sent, because \($0) of the same photo is not" } ?? "\(identity) is not sent"
-    return "\(why): \(other), \(Self.reason)"
+    let why = member.map { ", because \($0) of the same photo is not" } ?? ""
+    return "\(identity) is not sent\(why): \(other), \(Self.reason)"
   }
 
   /// The clash for another file of the same photo, which is not sent either.
