@@ -23,6 +23,28 @@ extension EndToEnd.DeletionTests {
     #expect(left == before, "\(push.errors)")
   }
 
+  /// The destination has the only copy of the first file, also in the next push, which does not find it here any more.
+  @Test(arguments: ["", "put+", "tus+", "resumable+"])
+  func aDeletedFileIsNotReplacedByAnotherOneOfItsName(_ uploadProtocol: String) async throws {
+    try scratch.photo("card/DCIM/A/IMG_1.JPG", seed: 1)
+    try scratch.photo("card/DCIM/B/IMG_1.JPG", seed: 2)
+    let first = FileManager.default.contents(atPath: card + "A/IMG_1.JPG")
+    let server = try await ServeProcess.start(in: scratch)
+    for _ in 0..<2 {
+      let push = try await push("--verify", "--overwrite", "--layout", "{name}", to: uploadProtocol + server.url)
+      #expect(push.end == .exited(1), "\(push.output)\(push.errors)")
+      #expect(left == ["B/IMG_1.JPG"])
+      #expect(FileManager.default.contents(atPath: "\(server.folder.path)/IMG_1.JPG") == first)
+    }
+    let plain = try await fullbore(
+      "push", "--overwrite", "--layout", "{name}", card, uploadProtocol + server.url, in: scratch)
+    #expect(plain.end == .exited(1) && plain.command.errors.contains("would replace its only copy"), "\(plain)")
+    let renamed = try await push(
+      "--verify", "--on-conflict", "rename", "--layout", "{name}", to: uploadProtocol + server.url)
+    #expect(renamed.end == .exited(0), "\(renamed.output)\(renamed.errors)")
+    #expect(left == [] && server.folder.files().keys.sorted() == ["IMG_1-2.JPG", "IMG_1.JPG"])
+  }
+
   /// Kills a push while a file has its other name. Returns that name.
   private func killed(_ peer: DavPeer, _ isAsked: Box) async throws -> String {
     let push = try Command(

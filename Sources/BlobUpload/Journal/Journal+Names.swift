@@ -121,3 +121,24 @@ extension DestinationTable {
     return found
   }
 }
+
+// Files that were deleted here.
+extension Journal {
+  /// Notes sources that are proved at the destination and may be deleted here now.
+  package func noteDeletions(_ intents: [JournalIntent]) throws(JournalError) {
+    try write { store, _ throws(SQLiteError) in
+      for intent in intents { try store.uploads.deleted.keep(intent.key, intent.source) }
+    }
+  }
+
+  /// For each intent, the other sources of which its place may have the only copy, because they were deleted here. Some of
+  /// them may still be there.
+  package func deletedSources(at intents: [JournalIntent]) throws(JournalError) -> [[BytePath]] {
+    try read { store throws(SQLiteError) in
+      if try store.uploads.deleted.isEmpty { return intents.map { _ in [] } }
+      var sources: [[BytePath]] = []
+      for intent in intents { sources.append(try store.uploads.deleted.others(of: intent)) }
+      return sources
+    }
+  }
+}

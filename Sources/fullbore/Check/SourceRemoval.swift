@@ -11,6 +11,8 @@ struct SourceRemoval: Sendable {
   private let run: PushRun
   private let report: any PushReport
   private let proved = ProvedFiles()
+  /// Proved files that the journal does not have as such yet.
+  private let unnoted = Monitor<[JournalIntent]>([])
 
   init(_ options: PushOptions, _ run: PushRun, _ report: any PushReport) {
     (self.options, self.run, self.report) = (options, run, report)
@@ -38,6 +40,7 @@ struct SourceRemoval: Sendable {
       }
     }
     try await run.sendLostNames()
+    try await noteDeletions(atLeast: 1)
     let removed = try await removeProved(kept)
     let stay = kept.load(ordering: .relaxed)
     report.notice(
@@ -55,6 +58,8 @@ struct SourceRemoval: Sendable {
   /// Notes a file that is proved, and that the destination has besides the one here.
   private func confirmed(_ file: CheckedFile, _ folders: SameFolders) async throws(UploadError) -> CheckedFile {
     guard isProved(file), let version = file.item.info.validator else { return file }
+    unnoted.update { $0.append(file.item.intent()) }
+    try await noteDeletions(atLeast: 256)
     var file = file
     if file.item.isSealed {
       // The bytes at the destination are others, so it is no file of this folder.
@@ -66,6 +71,18 @@ struct SourceRemoval: Sendable {
     case .failure(let failure): file.result = .unreadable(failure.reason)
     }
     return file
+  }
+
+  /// The journal must know which files may be deleted before the first of them is: another source with the name of one
+  /// does not replace what may be its only copy.
+  private func noteDeletions(atLeast least: Int) async throws(UploadError) {
+    let intents = unnoted.update { intents -> [JournalIntent] in
+      if intents.count < least { return [] }
+      defer { intents = [] }
+      return intents
+    }
+    if intents.isEmpty { return }
+    do { try await run.journal.noteDeletions(intents) } catch { throw UploadError(journal: error) }
   }
 
   private func removeProved(_ kept: borrowing Atomic<Int>) async throws(UploadError) -> Int {

@@ -1,15 +1,17 @@
 import BlobUpload
 import Blobs
+import Platform
 
 extension PushFeed {
   /// Removes items whose name another file of this push already has, whatever the options: sending both would lose one
   /// of the two. The other files of their photo are removed with them: programs would take these for files of the photo
   /// that has the name. `items`: the files of a photo are all among them.
   func withOwnNames(_ items: [UploadItem]) async -> [UploadItem] {
-    guard let names, !items.isEmpty else { return items }
-    var kept: [UploadItem] = []
-    var clashes: [(item: UploadItem, clash: NameClash)] = []
-    for (found, members) in await grouped(items) {
+    var clashes = await replacingOnlyCopies(items)
+    let items = items.filter { item in !clashes.contains { $0.item.identity == item.identity } }
+    var kept = names == nil ? items : []
+    for (found, members) in names == nil ? [] : await grouped(items) {
+      guard let names else { break }
       var item = await underGroupNumber(found, members, in: names, among: kept)
       let name = name(of: item)
       if !names.take(name, for: item.identity) {
@@ -40,6 +42,27 @@ extension PushFeed {
     kept.removeAll { item in others.contains { $0.item.identity == item.identity } }
     await refuse(clashes + others)
     return kept
+  }
+
+  /// The items that would replace the only copy of a file that was deleted here.
+  private func replacingOnlyCopies(_ items: [UploadItem]) async -> [(item: UploadItem, clash: NameClash)] {
+    let items = items.filter(\.target.overwrite)
+    // If the journal cannot be read, the next claim ends the push.
+    guard !items.isEmpty, let known = try? await run.journal.deletedSources(at: items.map { $0.intent() }),
+      known.contains(where: { !$0.isEmpty })
+    else { return [] }
+    let lost = await SourceReads().each(known) { sources in
+      sources.first { source in
+        var status = stat()
+        return source.status(&status) != 0 && (errno == ENOENT || errno == ENOTDIR)
+      }
+    }
+    return zip(items, lost ?? []).compactMap { item, other in
+      guard case let other?? = other else { return nil }
+      let clash = NameClash(
+        of: item.identity, withOnlyCopyOf: other, dropsFolders: run.destination.traits.dropsFolders)
+      return (item, clash)
+    }
   }
 
   /// The items that belong to the photo of a file whose name is taken, except those that an earlier push has sent. Files that

@@ -11,12 +11,14 @@ struct NameClash: Error, Hashable {
   let other: BytePath
   /// See `UploadTraits.dropsFolders`.
   let dropsFolders: Bool
+  /// The other file was deleted here once it was proved at the destination.
+  private var isOnlyCopy = false
   /// The file of the same photo whose name is taken; nil: the second file itself.
   private(set) var member: BytePath?
 
   var message: String {
     let why = member.map { ", because \($0) of the same photo is not" } ?? ""
-    return "\(identity) is not sent\(why): \(other), \(Self.reason)"
+    return "\(identity) is not sent\(why): \(other), \(isOnlyCopy ? Self.onlyCopy : Self.reason)"
   }
 
   /// The clash for another file of the same photo, which is not sent either.
@@ -27,10 +29,13 @@ struct NameClash: Error, Hashable {
   }
 
   private static let reason = "which is another file, has that name in this push"
+  private static let onlyCopy =
+    "which was deleted here once the destination had it, has that name there, and --overwrite would replace its only copy"
 
   /// Advice for a clash of which only the message is stored; nil if it is another message.
   static func hint(for message: String) -> String? {
-    message.contains(reason) ? "--on-conflict rename sends it under a name with a number" : nil
+    let isClash = message.contains(reason) || message.contains(onlyCopy)
+    return isClash ? "--on-conflict rename sends it under a name with a number" : nil
   }
 
   /// The failure of the file. `isSkipped`: the user wants files whose names are taken to be left out.
@@ -52,6 +57,12 @@ struct NameClash: Error, Hashable {
       "--on-conflict rename sends it under a name with a number. Or give each source a destination of its own, or, where folders have a slash at their ends, give folders without a "
       + "slash, so that each arrives under its own name; a --layout must have {folder} in it for that, like "
       + "'{year}/{folder}/{name}'"
+  }
+
+  /// The clash with a file that was deleted here, of which the destination may have the only copy. Without `--overwrite`, the
+  /// server compares both.
+  init(of identity: BytePath, withOnlyCopyOf other: BytePath, dropsFolders: Bool) {
+    (self.identity, self.other, self.dropsFolders, isOnlyCopy) = (identity, other, dropsFolders, true)
   }
 
   /// nil if both are the same file or have the same content, or if `other` does not exist any more and `replaces` is false:

@@ -2,7 +2,7 @@ import BlobSQLite
 
 extension JournalStore {
   /// Incremented with every change of the schema, which also needs a step in `migrate`.
-  static let schemaVersion: Int64 = 19
+  static let schemaVersion: Int64 = 20
 
   func migrate() throws(SQLiteError) {
     try database.migrate(to: Self.schemaVersion) { (found: Int64) throws(SQLiteError) in
@@ -31,6 +31,7 @@ extension JournalStore {
       if found < 17 { try database.execute(UnindexedTable.indexSchema) }
       if found == 17 { try database.execute(UnindexedTable.addedIndexColumns) }
       if found < 19 { try database.execute(TwinTable.schema) }
+      if found < 20 { try database.execute(DeletedTable.schema) }
       if found > 0, found < 7 { try uploads.destinations.removeQueries() }
       if found > 0, found < 9 { try PlaceMigration(uploads, replaced).run() }
     }

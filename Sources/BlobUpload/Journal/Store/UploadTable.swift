@@ -14,6 +14,7 @@ final class UploadTable {
   let seals: SealTable
   let unindexed: UnindexedTable
   let twins: TwinTable
+  let deleted: DeletedTable
   /// Entries that were created here and have no notes yet: their rows need not be read.
   var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
   /// Changes of the current transaction to the totals in `finished`, by destination.
@@ -23,6 +24,7 @@ final class UploadTable {
     (self.database, self.owners, self.destinations, self.sent) = (database, owners, destinations, sent)
     (contents, unindexed) = (SealedTable(database: database), UnindexedTable(database: database))
     (seals, twins) = (SealTable(database: database), TwinTable(database: database))
+    deleted = DeletedTable(database: database)
   }
 
   /// Transactions cannot be nested.
@@ -77,6 +79,7 @@ final class UploadTable {
     try removeTraces(id)
     try seals.remove(id)
     try twins.forget(id)
+    try deleted.forget(id)
     try database.run("DELETE FROM metadata WHERE upload = ?1", with: id)
     try database.run("DELETE FROM numbered WHERE upload = ?1", with: id)
     try database.run("DELETE FROM unindexed WHERE upload = ?1", with: id)
