@@ -23,6 +23,29 @@ extension EndToEnd {
       #expect(!status.contains("film.mov"), "\(status)")
     }
 
+    /// The system ends the watch of a deleted folder only when the last program has closed it. Another folder has its name then.
+    @Test(arguments: [true, false]) func aFolderInThePlaceOfADeletedOneIsSent(_ isMoved: Bool) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      try scratch.file("gallery/day/one.jpg", 1000, seed: 1)
+      try scratch.file("gallery/next/two.jpg", 1000, seed: 2)
+      let watch = try await WatchProcess.start(to: server.url, in: scratch)
+      try await watch.until("both have arrived") { server.folder.files().count == 2 ? true : nil }
+      let day = scratch.path("gallery/day")
+      let descriptor = open(day, O_RDONLY | O_DIRECTORY)
+      #expect(descriptor >= 0)
+      defer { close(descriptor) }
+      try FileManager.default.removeItem(atPath: day)
+      if isMoved {
+        #expect(rename(scratch.path("gallery/next"), day) == 0)
+      } else {
+        try scratch.file("gallery/day/two.jpg", 1000, seed: 2)
+      }
+      try await watch.until("the folder has arrived under its name", .seconds(20)) {
+        server.folder.files()["day/two.jpg"] == 1000 ? true : nil
+      }
+      #expect(try await watch.stop() == .exited(130))
+    }
+
     @Test func theUploadOfAFileDeletedOnTheWayIsEndedHereAndThere() async throws {
       let server = try await ServeProcess.start(in: scratch)
       let film = try scratch.file("gallery/film.mov", 8 << 20)

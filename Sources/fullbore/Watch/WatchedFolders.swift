@@ -43,7 +43,12 @@ final class WatchedFolders: Sendable {
     }
   }
 
-  func contains(_ path: BytePath) -> Bool { state.withLock { $0.watches[path] != nil } }
+  /// Whether the folder that has this path now is watched. The watch of a folder that had it before ends only when the last
+  /// program has closed that folder.
+  func contains(_ path: BytePath) -> Bool {
+    guard let watch = state.withLock({ $0.watches[path] }) else { return false }
+    return kernel.add(path, follow: roots.contains(path)) == watch
+  }
 
   /// Call this before reading the folder, so that every change is either read or reported as an event.
   func add(_ path: BytePath, _ relative: BytePath) {
