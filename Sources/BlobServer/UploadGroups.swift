@@ -49,8 +49,9 @@ final class UploadGroups: Sendable {
     let target: ServedPath
     /// The number of members of its group.
     let of: Int
-    /// The name has the same bytes, so that nothing waits.
-    let isThere: Bool
+    /// The entity tag of the file that had the same bytes already, so that nothing waits; nil: the upload waits.
+    let there: String?
+    var isThere: Bool { there != nil }
   }
   private let state = Mutex(State())
   private let store: any UploadStore
@@ -83,7 +84,9 @@ final class UploadGroups: Sendable {
     do throws(ServerError) {
       // The client sends a file again if the response was lost, and another client may have sent it.
       isThere = try store.prepare(upload.completeReception(), upload.record)
-      (ids, replaced) = try add(upload, group, isThere: isThere)
+      let there = isThere ? try upload.store.item(at: upload.record.target)?.etag : nil
+      try forgetMissing(of: group, in: upload.store)
+      (ids, replaced) = try add(upload, group, there: there)
     } catch {
       if error.endsUpload { store.delete(upload.id) }
       return upload.endPublication(.failure(error))
@@ -111,18 +114,27 @@ final class UploadGroups: Sendable {
     if isThere { publish([upload], isWhole: false) } else { upload.endPublication(.success(nil)) }
   }
 
+  /// Forgets the members whose files were there and are not any more, for example because they were moved away: the group is
+  /// not complete without them.
+  private func forgetMissing(of group: UploadGroup, in store: any UploadStore) throws(ServerError) {
+    for (position, member) in state.withLock({ $0.groups[group.id] ?? [:] }) where member.isThere {
+      if try store.item(at: member.target)?.etag == member.there { continue }
+      state.withLock { state in state.groups[group.id]?[position] = nil }
+    }
+  }
+
   /// The members to be published in the order of their positions, if all have arrived, and an earlier copy of this one.
   private func add(
-    _ upload: Upload, _ group: UploadGroup, isThere: Bool
+    _ upload: Upload, _ group: UploadGroup, there: String?
   ) throws(ServerError) -> (ids: [UploadID]?, replaced: UploadID?) {
     let (id, target) = (upload.id, upload.record.target)
     return try state.withLock { (state) throws(ServerError) in
       try state.check(group, target)
       let before = state.groups[group.id]?[group.position]
       if let before { state.remove(before.id) }
-      if isThere { state.noteThere(group) } else { state.places[id] = group }
+      if there != nil { state.noteThere(group) } else { state.places[id] = group }
       state.groups[group.id, default: [:]][group.position] = Member(
-        id: id, target: target, of: group.members, isThere: isThere)
+        id: id, target: target, of: group.members, there: there)
       let known = (state.groups[group.id] ?? [:]).filter { $0.value.of == group.members }
       let left = known.filter { !$0.value.isThere || $0.value.id == id }
       let ids = known.count == group.members ? left.sorted { $0.key < $1.key }.map(\.value.id) : nil

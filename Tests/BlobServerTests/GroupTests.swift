@@ -181,6 +181,10 @@ struct GroupTests {
     #expect(again["Upload-Outcome"] == "unchanged")
     #expect(!server.folder.kept.contains { $0.hasSuffix(".data") })
     #expect(try put("a.mov", Self.notes, 2).status == 409)
+    // The files were moved away: the members wait for each other again.
+    for name in ["a.mov", "a.jpg"] as [BytePath] { server.folder.remove(name) }
+    #expect(try put("a.jpg", Self.photo, 1).status == 202)
+    #expect(try put("a.mov", Self.film, 2).status == 201)
     // A member with a new name waits as before.
     #expect(try put("b.mov", Self.film, 2).status == 202)
   }
