@@ -14,7 +14,7 @@ extension UploadQueue {
     do {
       let isSame = try await isWhatWasSent(item, entry)
       var found: StoredEvidence? = isSame ? .journal : nil
-      if isSame, entry.isSuperseded { found = try await isKept(entry, item.target) ? .length : nil }
+      if isSame, entry.isSuperseded { found = try await kept(item, entry) }
       if found != nil, check { found = try await arrived(item, entry) }
       // Another process may have started to send to the same name since the journal was read.
       guard let found else { return await handle(try await claim([item], again: true)[0], engine, observer) }
@@ -28,6 +28,20 @@ extension UploadQueue {
     if evidence != .journal { uploader.destination.acquaintance.noteStored() }
     observer.ended(item, nil, .doneBefore(evidence))
     return nil
+  }
+
+  /// Asks the server whether it has the upload of an entry that is superseded. Returns the evidence; nil: it may have lost it,
+  /// so that the item is sent again.
+  ///
+  /// A file that is not sealed is sent with the same bytes, which the server compares. A sealed file would have other ones,
+  /// since its key is gone, so what is known of its ciphertext is compared here.
+  private func kept(_ item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> StoredEvidence? {
+    if let sealed = item.sealed, !sealed.hasKey {
+      guard let found = try await arrivedSealed(sealed, item.info, item.target, entry) else { return nil }
+      // A file of the same length may be the one that has replaced this upload.
+      if found != .length || entry.isDoubted { return found }
+    }
+    return try await isKept(entry, item.target) ? .length : nil
   }
 
   /// Whether the server has kept the upload of an entry, though another source was later sent under its name. A server

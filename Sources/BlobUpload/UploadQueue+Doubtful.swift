@@ -16,24 +16,25 @@ extension UploadQueue {
         continue
       }
       if Task.isCancelled {
-        forget(doubtful[index...])
+        leave(doubtful[index...])
         return nil
       }
       recent.noteLoss()
       if let error = await sendAgain(upload, engine, observer) {
-        forget(doubtful[(index + 1)...])
+        leave(doubtful[(index + 1)...])
         return error
       }
     }
     return nil
   }
 
-  /// Called in place of `sendDoubtful` if the queue ends early: the next run sends the doubtful uploads again.
-  func forgetDoubtful() { forget(recent.takeDoubtful()[...]) }
+  /// Called in place of `sendDoubtful` if the queue ends early: the next run asks for the doubtful uploads.
+  func leaveDoubtful() { leave(recent.takeDoubtful()[...]) }
 
-  private func forget(_ uploads: ArraySlice<RecentUploads.Upload>) {
+  /// The journal keeps the location of each upload, and the digest of a sealed one: sealed anew, it would be another file.
+  private func leave(_ uploads: ArraySlice<RecentUploads.Upload>) {
     for upload in uploads {
-      journal.restarted(upload.id)
+      journal.doubted(upload.id)
       journal.released(upload.id)
     }
   }

@@ -157,7 +157,7 @@ public struct UploadQueue: Sendable {
     // A second response to the last request on a connection has had some time to arrive.
     await recent.checkConnections()
     if fatal.error != nil || Task.isCancelled {
-      forgetDoubtful()
+      leaveDoubtful()
     } else if let error = await sendDoubtful(engine, observer) {
       stop(error)
     }

@@ -119,9 +119,13 @@ public final class JournalEntry: Sendable, Identifiable {
   /// is to be deleted.
   public let isLeftover: Bool
 
-  /// The entry was done, and then another source was sent to the same place. A server that keeps uploads of the same
-  /// name apart still has this one at `location`; only the server can tell.
+  /// The entry was done, and only the server can tell whether it still has the upload, at `location`. Another source was
+  /// later sent to the same place, and the server may keep uploads of the same name apart; or the success may have been the
+  /// response to another request (`isDoubted`).
   public let isSuperseded: Bool
+
+  /// The response that said that the upload is stored may have belonged to another request.
+  var isDoubted: Bool { isSuperseded && state == .intent }
 
   init(
     id: Int64, intent: JournalIntent, destination: JournalDestination, destinationID: Int64, state: State,

@@ -86,12 +86,13 @@ final class ReplacedUploads {
     try mark.run()
   }
 
-  /// Marks a row that is done like a superseded one, and claims it: the server is asked whether it has the upload.
+  /// Turns a row that is done into an intent that keeps its location, and claims it: the server is asked whether it has the
+  /// upload. What is known of its ciphertext stays, since the key of a sealed file is gone.
   func doubt(_ id: Int64, _ row: UploadFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
     guard row.isDone else { return }
     uploads.uncount(row.destination, row.bytes)
     let doubt = try database.statement(
-      "UPDATE upload SET state = 4, sent_length = length, owner = ?3, error = ?4, updated = ?2 WHERE id = ?1")
+      "UPDATE upload SET state = 0, sent_length = length, owner = ?3, error = ?4, updated = ?2 WHERE id = ?1")
     try doubt.bind(1, id)
     try doubt.bind(2, now)
     try doubt.bind(3, me)
@@ -103,7 +104,7 @@ final class ReplacedUploads {
   func reinstate(_ id: Int64, _ row: UploadFacts, _ me: Int64, _ now: Int64) throws(SQLiteError) {
     guard row.isSuperseded || row.owner == me else { return }
     let done = try database.statement(
-      "UPDATE upload SET state = 2, owner = NULL, error = NULL, updated = ?2 WHERE id = ?1 AND state = 4")
+      "UPDATE upload SET state = 2, owner = NULL, error = NULL, updated = ?2 WHERE id = ?1 AND state IN (0, 4)")
     try done.bind(1, id)
     try done.bind(2, now)
     try done.run()

@@ -165,7 +165,7 @@ extension UploadTable {
       location: location == "" ? target : location, error: row.text(16), created: row.int(7), updated: row.int(8),
       owner: row.isNull(3) ? nil : try owners.live(row.int(3)),
       sentLength: state(row, 2) == .done ? row.intOrNil(4) : row.intOrNil(18), isLeftover: isLeftover,
-      isSuperseded: state(row, 2) == .refused && location != nil)
+      isSuperseded: [.refused, .intent].contains(state(row, 2)) && location != nil)
   }
 
   func receipts(_ id: Int64) throws(SQLiteError) -> [PartReceipt] {

@@ -164,7 +164,7 @@ struct UploadFacts {
   var hasLength: Bool
   /// The server has given this upload its own URL, other than the target and the target with a version.
   var hasOwnURL: Bool
-  /// The upload was done until another source was sent to the same place.
+  /// As `JournalEntry.isSuperseded`.
   var isSuperseded: Bool
   /// The total length; if it is unknown, the acknowledged bytes.
   var bytes: Int64
@@ -179,7 +179,7 @@ extension UploadFacts {
       """
       SELECT destination, state, owner, ifnull(length, acknowledged), session IS NOT NULL, length IS NOT NULL,
       ifnull(location <> '' AND instr(location, '#') = 0
-      AND location <> substr(target, 1, instr(target || '#', '#') - 1), 0), state = 4 AND location IS NOT NULL
+      AND location <> substr(target, 1, instr(target || '#', '#') - 1), 0), state IN (0, 4) AND location IS NOT NULL
       FROM upload WHERE id = ?1
       """)
     try select.bind(1, id)
