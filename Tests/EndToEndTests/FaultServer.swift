@@ -10,7 +10,7 @@ enum FaultServer: Sendable {
   case s3(S3Peer)
   case gcs(CloudPeer)
 
-  /// The port is one that the kernel gives to no other program once the server has ended. ip(7), ip_local_port_range.
+  /// No other program gets the port once the server has ended.
   static func start(
     for column: FaultColumn, isFull: Bool, in scratch: Scratch
   ) async throws -> FaultServer {
@@ -18,7 +18,7 @@ enum FaultServer: Sendable {
     case .put, .tus, .resumable, .form:
       return .ours(
         try await ServeProcess.start(
-          in: scratch, port: Int.random(in: 20_000..<32_000),
+          in: scratch, port: try freePort(),
           environment: isFull ? try Shim.environment(.fullDisk(at: 2 << 20), in: scratch) : [:]))
     case .dav: return .dav(DavPeer { isFull && $0.method == "PUT" ? .init(507) : nil })
     case .s3:

@@ -1,3 +1,4 @@
+import Blobs
 import Foundation
 import Platform
 import Testing
@@ -163,23 +164,26 @@ final class PeerServer: Sendable {
   }
 }
 
+/// A port on which nothing listens, and which no other call has returned. It is none of those that the kernel gives to
+/// connections, one of which could have it before the server does, or be taken for the server. ip(7),
+/// ip_local_port_range.
 func freePort() throws -> Int {
-  try withSocket { socket, address in
-    guard bind(socket, address, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 else {
-      throw Command.Failure("no free port: \(String(cString: strerror(errno)))")
-    }
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    getsockname(socket, address, &length)
-    return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { Int(UInt16(bigEndian: $0.pointee.sin_port)) }
+  for _ in 0..<1000 {
+    let port = Int.random(in: 20_000..<32_000)
+    let isFree = withSocket(port) { bind($0, $1, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
+    if isFree, givenPorts.update({ $0.insert(port).inserted }) { return port }
   }
+  throw Command.Failure("no free port")
 }
+
+private let givenPorts = Monitor<Set<Int>>([])
 
 private func connects(_ port: Int) -> Bool {
   withSocket(port) { connect($0, $1, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
 }
 
 private func withSocket<Result>(
-  _ port: Int = 0, _ body: (Int32, UnsafeMutablePointer<sockaddr>) throws -> Result
+  _ port: Int, _ body: (Int32, UnsafeMutablePointer<sockaddr>) throws -> Result
 ) rethrows -> Result {
   let socket = Platform.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
   defer { close(socket) }
