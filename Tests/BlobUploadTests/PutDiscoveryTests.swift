@@ -25,7 +25,7 @@ import Testing
 
   /// A server that is stopped while it is asked, and started again, was taken for one without groups: a photo appeared
   /// without its film.
-  @Test(arguments: [(nil, 1), (nil, 3), (502, 1), (503, 1)])
+  @Test(arguments: [(nil, 1), (nil, 3), (500, 1), (500, 2), (502, 1), (503, 1)])
   func aServerThatWasStoppedIsAskedAgain(_ status: Int?, _ times: Int) async throws {
     let asked = Atomic(0)
     let peer = HTTPPeer { request in
@@ -37,6 +37,26 @@ import Testing
     #expect(try await discover(peer.url).traits.publishesGroups)
   }
 
+  /// As with tus+: such a server may publish groups, and compare files itself.
+  @Test(arguments: [nil, "put", "tus", "resumable", "dav"])
+  func aServerThatFailsSaysNothingAboutItself(_ named: String?) async throws {
+    let asked = Atomic(0)
+    let peer = HTTPPeer { _ in
+      asked.add(1, ordering: .relaxed)
+      return .init(500)
+    }
+    defer { peer.stop() }
+    var settings = ProtocolSettings()
+    settings.asksForNames = true
+    let discovery = try KnownProtocols.discovery(named, settings, at: peer.url)
+    let error = await #expect(throws: UploadError.self) {
+      try await UploadDestination.discover(
+        peer.url, speaking: discovery, retry: RetryPolicy(retries: 2, first: .milliseconds(1)), over: SocketTransport())
+    }
+    #expect(error?.side == .destination && error?.status == 500, "\(error as Any)")
+    #expect(asked.load(ordering: .relaxed) == 3)
+  }
+
   @Test func aServerThatCannotBeReachedSaysNothing() async throws {
     let peer = HTTPPeer { _ in .init(204, Self.fields) }
     peer.stop()
@@ -45,7 +65,7 @@ import Testing
   }
 
   /// A server that never responds to OPTIONS may take files all the same.
-  @Test(arguments: [nil, 401, 404, 405, 500, 501]) func aServerWithoutOptionsTakesFiles(_ status: Int?) async throws {
+  @Test(arguments: [nil, 400, 401, 404, 405, 501]) func aServerWithoutOptionsTakesFiles(_ status: Int?) async throws {
     let peer = HTTPPeer { _ in status.map { .init($0) } }
     defer { peer.stop() }
     let found = try await discover(peer.url, patience: .milliseconds(300))

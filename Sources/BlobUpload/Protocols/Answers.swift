@@ -46,11 +46,12 @@ extension UploadError {
   }
 
   /// The error for a response to OPTIONS that refuses this client, or asks it to come back later. nil: the response
-  /// tells the server's protocols. A server that responds 500 may only not know the method.
+  /// tells the server's protocols. A server that does not know the method responds 400, 404, 405 or 501. One that fails says
+  /// nothing about itself, and is asked again.
   init?(asking request: HTTPRequest, _ response: HTTPResponse) {
     self.init(request, response)
     if response.refusesAll || response.wantsTLS { return }
-    guard case .retry = recovery, response.status != 500 else { return nil }
+    guard case .retry = recovery else { return nil }
   }
 
   /// The error for a refused creation. 404 means that the endpoint itself does not exist, so it concerns all files.
