@@ -202,5 +202,19 @@ extension EndToEnd {
       #expect(end == .exited(0), "\(resume.errors)")
       Folder(scratch.path("gallery")).expectSame(as: Folder(received))
     }
+
+    /// Fullbore's own server takes plain PUTs, and replaces a file only for a request that says so.
+    @Test(arguments: [5000, 5_000_000]) func ourOwnServerReplacesFilesToo(_ size: Int) async throws {
+      let server = try await ServeProcess.start(in: scratch)
+      for seed in [UInt64(1), 2] {
+        try scratch.file("card/film.mov", size, seed: seed)
+        let (end, push) = try await fullbore(
+          "push", "--overwrite", scratch.path("card/"), "dav+\(server.url)in/", in: scratch)
+        #expect(end == .exited(0), "\(push.output)\(push.errors)")
+        #expect(
+          FileManager.default.contentsEqual(
+            atPath: "\(server.folder.path)/in/film.mov", andPath: scratch.path("card/film.mov")))
+      }
+    }
   }
 }

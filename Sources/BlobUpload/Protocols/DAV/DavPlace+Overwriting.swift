@@ -18,13 +18,21 @@ extension DavPlace {
     var request = HTTPRequest("PUT", url, ["Content-Type": contentType])
     request.headers[ModificationTime.field] = modified
     if !overwrites, case .nothing = there { request.headers["If-None-Match"] = "*" }
+    // Fullbore's own server, among others, replaces a file only for a request that says so.
+    if overwrites, try await with.send(HTTPRequest("HEAD", url)).isSuccess { request.headers["If-Match"] = "*" }
     try await folders.makeAhead(url.folder, for: body, with)
     var response = try await with.sendOnce(&request, body)
     if [404, 409].contains(response.status) {
       try await folders.make(url.folder, with)
       response = try await with.sendOnce(&request, body)
     }
-    if response.status == 412, !overwrites { return try await taken(body, with) }
+    if response.status == 412 {
+      if !overwrites { return try await taken(body, with) }
+      // Another client has made or deleted the file meanwhile.
+      var error = refusal(request, response)
+      error.recovery = .resync
+      throw error
+    }
     // A PUT never replaces a folder. RFC 4918 §9.7.2.
     guard response.saysStored else { throw await with.explained(refusal(request, response), at: url) }
     let headers = try await look(at: url, body, with)
