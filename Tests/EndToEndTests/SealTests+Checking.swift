@@ -54,6 +54,15 @@ extension EndToEnd.SealTests {
     #expect(again.paths(.same, by: "digest").contains("65536.mov.age"), "\(again.sentence)")
   }
 
+  /// An overwriting PUT asks nothing first.
+  @Test func theDigestOfAnOverwritingPutIsKept() async throws {
+    let (key, server) = (try await makeKey(), try await ServeProcess.start(in: scratch))
+    try scratch.file("card/DCIM/a.mov", 3000)
+    #expect(try await run("push", "--overwrite", "--seal", key.recipient, card, "put+\(server.url)").end == .exited(0))
+    let check = try await CheckRun(scratch, "--seal", key.recipient, card, "put+\(server.url)")
+    #expect(check.end == .exited(0) && check.paths(.same, by: "digest") == ["a.mov.age"], "\(check.sentence)")
+  }
+
   /// Journals of earlier versions, and those of pushes to servers of earlier versions, have another digest.
   @Test func digestsOfTwoAlgorithmsAreCompared() async throws {
     let key = try await makeKey()

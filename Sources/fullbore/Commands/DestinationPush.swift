@@ -42,7 +42,7 @@ struct DestinationPush: Sendable {
         reached = try await Reached(
           options.destination, options.connection, checksum: options.checksum, form: options.form,
           isStream: options.readsStandardInput, overwrites: options.overwrites,
-          checks: options.checks, telling: outage, over: transport)
+          checks: options.asksServer, telling: outage, over: transport)
       } catch {
         try await listing.end(after: error, in: journal)
         throw error

@@ -88,3 +88,9 @@ extension S3Options {
       storageClass: storageClass, metadata: metadata, checksum: checksum ?? .crc32c, encryption: encryption)
   }
 }
+
+extension PushOptions {
+  /// Whether a server that is sent plain PUTs is asked what else it can do. The digest of a sealed file, whose key is
+  /// forgotten, is kept in the form that the server tells, or not at all.
+  var asksServer: Bool { checks || seal.sealing != nil }
+}

@@ -78,7 +78,7 @@ struct DestinationWatch: Sendable {
       outage.discovering()
       let reached = try await Reached(
         push.destination, push.connection, checksum: push.checksum, form: push.form,
-        overwrites: push.overwrites, checks: push.checks, telling: outage, over: transport)
+        overwrites: push.overwrites, checks: push.asksServer, telling: outage, over: transport)
       outage.answered()
       hasAnswered = true
       var run = try await PushRun(
