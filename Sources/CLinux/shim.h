@@ -60,15 +60,18 @@ static inline int fb_o_tmpfile(void) { return __O_TMPFILE; }
 static inline int fb_punch_hole(int file, long long start, long long length) {
   return (int)syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, length);
 }
-// Whether someone has the file open for writing, or mapped: then the kernel gives no lease on it. 1: yes; 0: no; -1: the
-// kernel does not tell, as of the files of other users. The lease is given back at once. Whoever opens the file for
-// writing in between has the kernel send SIGURG, which does nothing, instead of SIGIO, which would end the program.
-static inline int fb_is_written(int file) {
+static inline int fb_has_no_lease(int file, int kind) {
   fcntl(file, 10 /* F_SETSIG */, 23 /* SIGURG */);
-  if (fcntl(file, 1024 /* F_SETLEASE */, F_RDLCK) != 0) return errno == EAGAIN ? 1 : -1;
+  if (fcntl(file, 1024 /* F_SETLEASE */, kind) != 0) return errno == EAGAIN ? 1 : -1;
   fcntl(file, 1024, F_UNLCK);
   return 0;
 }
+// Whether someone has the file open for writing, or mapped: then the kernel gives no lease on it. 1: yes; 0: no; -1: the
+// kernel does not tell, as of the files of other users. The lease is given back at once. Whoever opens the file for
+// writing in between has the kernel send SIGURG, which does nothing, instead of SIGIO, which would end the program.
+static inline int fb_is_written(int file) { return fb_has_no_lease(file, F_RDLCK); }
+// The same, whether someone has the file open for whatever purpose, besides this one descriptor.
+static inline int fb_is_open_elsewhere(int file) { return fb_has_no_lease(file, F_WRLCK); }
 // Has the kernel write back what is dirty in a range of a file and wait for that, also what was dirtied through a
 // mapping. 0, or an errno.
 static inline int fb_write_back(int file, long long start, long long length) {

@@ -29,7 +29,7 @@ import Testing
     scratch.file("a.jpg", [1, 2, 3])
     let file = try setAside("a.jpg")
     scratch.file("a.jpg", [4, 5])
-    let error = #expect(throws: SetAsideFile.Failure.self) { try file.giveBack() }
+    let error = #expect(throws: SetAsideFile.Failure.self) { try file.giveBack(isProved: false) }
     #expect(error?.reason.contains("a.jpg is now named a.jpg.fullbore-") == true, "\(error as Any)")
     #expect(scratch.content(of: "a.jpg") == [4, 5])
     #expect(scratch.content(of: file.away.name) == [1, 2, 3])
@@ -57,7 +57,7 @@ import Testing
       tv_sec: Int(file.stamp.modified / 1_000_000_000), tv_nsec: Int(file.stamp.modified % 1_000_000_000))
     #expect(file.away.withCString { utimensat(AT_FDCWD, $0, [time, time], 0) } == 0)
     #expect(throws: SetAsideFile.Failure.self) { try file.checkUnchanged() }
-    #expect(throws: SetAsideFile.Failure.self) { try file.giveBack() }
+    #expect(throws: SetAsideFile.Failure.self) { try file.giveBack(isProved: false) }
     #expect(scratch.content(of: "a.jpg") == [3, 2, 1] && exists(path) && !exists(file.away))
   }
 
@@ -86,12 +86,33 @@ import Testing
     }
   }
 
-  @Test func nameThatIsTooLongIsExplained() throws {
-    let name = BytePath(String(repeating: "x", count: 240))
+  /// The file keeps a name that is too long for the addition, in a folder of its own.
+  @Test(arguments: [235, 236, 255]) func everyNameIsSetAside(_ length: Int) throws {
+    let name = BytePath(String(repeating: "x", count: length))
     let path = scratch.file(name, [1])
-    let error = #expect(throws: SetAsideFile.Failure.self) { try setAside(name) }
-    #expect(error?.reason.contains("shorten it to 235 bytes") == true, "\(error as Any)")
-    #expect(exists(path))
+    let file = try setAside(name)
+    #expect(!exists(path) && exists(file.away))
+    #expect(SetAsideName.original(of: file.awayName) == name)
+    try file.checkUnchanged()
+    #expect(try file.giveBack(isProved: true) != nil)
+    #expect(exists(path) && !exists(path.folder.appending(SetAsideName.folder)))
+    try setAside(name).remove()
+    #expect(!exists(path) && !exists(path.folder.appending(SetAsideName.folder)))
+  }
+
+  /// A newer version would have replaced the one that has another name.
+  @Test(arguments: [true, false]) func aProvedVersionGivesWayToANewOne(_ isChanged: Bool) throws {
+    scratch.file("a.jpg", [1, 2, 3])
+    let file = try setAside("a.jpg")
+    scratch.file("a.jpg", [4, 5])
+    if isChanged {
+      scratch.file(file.awayName, [1, 2, 3, 4])
+      #expect(throws: SetAsideFile.Failure.self) { try file.giveBack(isProved: true) }
+    } else {
+      #expect(try file.giveBack(isProved: true) == nil)
+    }
+    #expect(scratch.content(of: "a.jpg") == [4, 5])
+    #expect(exists(file.away) == isChanged)
   }
 
   @Test func theOriginalNameIsFoundFromASetAsideName() {

@@ -23,6 +23,8 @@ package struct CheckedFile: Sendable {
   package var item: UploadItem
   /// From the `UploadResult` of the push that has sent it; nil: the journal knows none.
   var location: String?
+  /// As `PlacedItem.entry`.
+  var entry: Int64?
   package var result: Result
   /// The two were compared in an earlier run, and neither has changed since.
   package var wasKnown = false
@@ -37,7 +39,7 @@ extension ContentCheck {
   func check(
     _ file: PlacedItem, _ known: ComparedVersion?, _ told: VersionQuery.Answer?, isSealed: Bool?
   ) async throws(UploadError) -> CheckedFile {
-    var checked = CheckedFile(item: file.item, location: file.location, result: .missing)
+    var checked = CheckedFile(item: file.item, location: file.location, entry: file.entry, result: .missing)
     do {
       guard let found = try await find(file, told) else {
         if let sealed = try await sealed(instead: file.item, isSealed) { checked.result = .sealed(sealed) }

@@ -101,6 +101,17 @@ package struct ContentCheck: Sendable {
     return known.isReadBack ? .bytes : .digest
   }
 
+  /// Whether the destination computes digests of its files when it is asked, as a Fullbore server does.
+  package var tellsDigests: Bool { uploader.destination.acquaintance.existing.tells }
+  /// The URL of the destination.
+  package var endpoint: HTTPURL { uploader.destination.endpoint }
+
+  /// Notes that a file has only got another name and its own one back since it was compared, which changes its version: the next
+  /// push need not send it again.
+  package func noteRenamed(_ file: CheckedFile, _ version: Validator) {
+    if let entry = file.entry { journal.recognized(entry, version) }
+  }
+
   private func ask(
     _ query: VersionQuery, _ questions: [VersionQuery.Question]
   ) async throws(UploadError) -> [VersionQuery.Answer]? {
@@ -170,6 +181,8 @@ struct PlacedItem: Sendable {
   var item: UploadItem
   /// From the `UploadResult` of that push; nil: there was none.
   var location: String?
+  /// The entry in the journal of this version of the source; nil: there is none.
+  var entry: Int64?
   /// The facts that the journal has about the ciphertext of this version of the source; nil: it has none.
   var content: SealedContent?
 }
@@ -189,7 +202,7 @@ extension ContentCheck {
         let numbered = latest.number > 1 ? item.under(latest.number, uploader.destination) : nil
         var placed = PlacedItem(item: numbered ?? item, location: latest.entry.location)
         if let version = latest.entry.intent.validator, item.info.isCertainly(version) {
-          placed.content = contents[latest.entry.id]
+          (placed.entry, placed.content) = (latest.entry.id, contents[latest.entry.id])
         }
         if let content = placed.content { item.sealed?.recall(content) }
         return placed

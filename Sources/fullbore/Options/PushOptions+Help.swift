@@ -56,7 +56,8 @@ extension PushOptions {
     A size proves nothing, and neither does a checksum that was told with the file, as Nextcloud's: such a file stays, and
     is named. The files of a photo are deleted together or not at all; a file that has changed meanwhile stays, and so do
     folders, hidden files and all that was not sent. Each file is named NAME.fullbore-NUMBER for a moment, which shows
-    whether the destination has another copy; after a kill, the next push gives the name back. The exit status
+    whether the destination has another copy; after a kill, the next push gives the name back. A file that a program has
+    open then stays, unless the destination is a Fullbore server: it may be what that shows. The exit status
     is 1 if a file stays. It is for one destination, and refused with --also. 'fullbore resume' deletes nothing.
     --mhl writes a hash list of ASC MHL 2.0 beside the files once they are there, in a folder ascmhl, and continues those
     there. A file whose hash is another one than in them makes the exit status 1. 'fullbore check --mhl' compares files

@@ -202,11 +202,12 @@ private struct TreeWalk {
   private mutating func enter(_ path: BytePath, _ relative: BytePath, follow: Bool) -> TreeEvent? {
     log.enter(path, rootsLeft: roots.count)
     entering(path, relative)
+    let event = options.setAside == .giveBack ? SetAsideName.Found.allBack(in: path) : nil
     guard let folder = OpenFolder(path, relative, follow: follow, mostPhotos: options.mostPhotos) else {
       return .failed(path, message: "the folder cannot be opened: \(reason(errno))")
     }
     open = folder
-    return nil
+    return event
   }
 
   private mutating func nextInFolder(_ noteProgress: @Sendable () -> Void) -> TreeEvent? {
@@ -224,6 +225,7 @@ private struct TreeWalk {
   }
 
   private mutating func look(at name: BytePath, in folder: OpenFolder) -> TreeEvent? {
+    if name == SetAsideName.folder { return SetAsideName.Found.folder(in: folder.path, options.setAside) }
     if let found = SetAsideName.Found(name, in: folder.path, options.setAside) {
       folder.next = found.hadBothNames ? nil : found.original
       return found.event
