@@ -52,7 +52,7 @@ struct DoctorCase: Sendable, CustomStringConvertible {
     DoctorCase(.nginx, "client_max_body_size 1m;", is: "body-limit"),
     DoctorCase(.nginx, "client_max_body_size 1500k;", is: "body-limit"),
     DoctorCase(.nginx, "proxy_request_buffering on;", is: "buffering"),
-    DoctorCase(.nginx, "client_body_timeout 1s;", is: "body-timeout").with { $0.options = ["--pause", "3s"] },
+    DoctorCase(.nginx, "client_body_timeout 4s;", is: "body-timeout").with { $0.options = ["--pause", "8s"] },
     DoctorCase(.nginx, "keepalive_timeout 0;", is: "keep-alive"),
     DoctorCase(.nginx, "limit_except GET OPTIONS POST PUT DELETE { deny all; }", is: "method", .byHand),
     DoctorCase(.nginx, "if ($request_method = DELETE) { return 405; }", is: "method", .byHand),
@@ -69,8 +69,9 @@ struct DoctorCase: Sendable, CustomStringConvertible {
     DoctorCase(.nginx, is: "interim-responses", .byHand).with { $0.uploadProtocol = "resumable+" },
 
     DoctorCase(.apache, "AllowMethods GET HEAD OPTIONS POST PUT DELETE", is: "method"),
-    DoctorCase(.apache, "RequestReadTimeout body=1", at: .server, is: "body-timeout")
-      .with { $0.options = ["--pause", "3s"] },
+    // A busy machine takes longer than a second for a body without a pause, or for an answer.
+    DoctorCase(.apache, "RequestReadTimeout body=4", at: .server, is: "body-timeout")
+      .with { $0.options = ["--pause", "8s"] },
     DoctorCase(.apache, "KeepAlive Off", at: .server, is: "keep-alive"),
     DoctorCase(.apache, "Header edit Location ^ http://127.0.0.1:1/", is: "location"),
     DoctorCase(.apache, "Header edit Location ^ /", is: "location").with { $0.path = "/in/" },
@@ -79,7 +80,7 @@ struct DoctorCase: Sendable, CustomStringConvertible {
       .haproxy, "http-request deny deny_status 413 if { req.hdr_val(content-length) gt 10485760 }", is: "body-limit",
       .byHand),
     DoctorCase(.haproxy, "http-request deny deny_status 405 if { method PATCH }", is: "method", .before),
-    DoctorCase(.haproxy, "timeout server 1s", at: .server, is: "body-timeout").with { $0.options = ["--pause", "3s"] },
+    DoctorCase(.haproxy, "timeout server 4s", at: .server, is: "body-timeout").with { $0.options = ["--pause", "8s"] },
     DoctorCase(.haproxy, "option httpclose", is: "keep-alive"),
     DoctorCase(.haproxy, "http-response replace-header Location ^ http://127.0.0.1:1/", is: "location"),
     DoctorCase(.haproxy, "http-request deny deny_status 503", is: "backend", .byHand),
