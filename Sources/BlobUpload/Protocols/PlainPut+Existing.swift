@@ -67,7 +67,10 @@ extension PlainPut {
     var wait = Duration.milliseconds(100)
     while true {
       do throws(UploadError) {
-        return try await with.send(request)
+        let response = try await with.send(request)
+        // The server may be starting. One that always fails at this question may take files all the same.
+        if response.status != 500 { return response }
+        if ContinuousClock.now + wait > end { return nil }
       } catch {
         if error.isUnreachable || error.side == .cancelled { throw error }
         let code = (error.cause as? TransportError)?.code
