@@ -62,7 +62,8 @@ final class DigestReader: Sendable {
     if !isWanted(question) { return nil }
     // Another request may have computed the digest while this one waited for a thread.
     if let text = known.text(question.algorithm, of: question.item) { return text }
-    guard let value = try store.digest(of: file, question.algorithm, fromDisk: false, while: { isWanted(question) })
+    let digests = try store.required(\.digests, "compute digests")
+    guard let value = try digests.digest(of: file, question.algorithm, fromDisk: false, while: { isWanted(question) })
     else { return nil }
     _ = known.remember([question.algorithm: value], of: question.item)
     return DigestField.text([question.algorithm: value], [question.algorithm])

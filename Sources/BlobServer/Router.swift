@@ -62,7 +62,7 @@ enum Router {
           403, "this server only receives: it tells no time of a file, so it heeds no If-Unmodified-Since")
       }
       return call.service.onWorker { () throws(ServerError) in
-        try call.service.store.remove(path) { (item) throws(ServerError) in
+        try call.service.store.required(\.removal, "delete files").remove(path) { (item) throws(ServerError) in
           if isFolder { throw ServerError(404, "no file \(path)") }
           try Preconditions.check(call.headers, item)
         }

@@ -29,14 +29,23 @@ public final class Server: Sendable {
   /// files towards the hard limit, because every connection needs a file descriptor. Blocks for a short time.
   public convenience init(_ options: ServerOptions) throws(ServerError) { try self.init(options, mostConnections: nil) }
 
-  /// `mostConnections`: the maximum number of connections; nil: as many as the limit of open files allows.
-  init(_ options: ServerOptions, mostConnections: Int?) throws(ServerError) {
+  /// Serves `store`, which the server closes when it stops, or if this throws.
+  package convenience init(_ options: ServerOptions, _ store: any UploadStore) throws(ServerError) {
+    try self.init(options, mostConnections: nil, store)
+  }
+
+  /// `mostConnections`: the maximum number of connections; nil: as many as the limit of open files allows. `given`: nil: the
+  /// files are stored in the folder of `options`.
+  init(
+    _ options: ServerOptions, mostConnections: Int?, _ given: (any UploadStore)? = nil
+  ) throws(ServerError) {
+    var isServed = false
+    defer { if !isServed { given?.close() } }
     let tls: TLSContext? = if let files = options.tls { try TLSContext(files) } else { nil }
     let files = raiseFileLimit()
     let listener = try Listener(options.address, options.port, upTo: options.lastPort)
-    let store = try FileStore(
-      options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly,
-      conceals: options.reading == .nothing)
+    let (store, notices): (any UploadStore, [String]) =
+      if let given { (given, []) } else { try Self.fileStore(options) }
     let service = Service(options, store, HostRule(listener, options))
     let metrics = try MetricsAddress(options)
     let allowed = try ConnectionLimit.connections(
@@ -55,9 +64,17 @@ public final class Server: Sendable {
     port = listener.port
     url = "\(options.tls == nil ? "http" : "https")://\(listener.host):\(listener.port)/"
     self.service = service
-    notices = store.notices
+    self.notices = notices
+    isServed = true
     service.start()
     for loop in loops { loop.start() }
+  }
+
+  private static func fileStore(_ options: ServerOptions) throws(ServerError) -> (any UploadStore, [String]) {
+    let store = try FileStore(
+      options.folder, expire: options.expire, maxTotal: options.maxTotal, readOnly: options.isReadOnly,
+      conceals: options.reading == .nothing)
+    return (store, store.notices)
   }
 
   /// Stops accepting connections, waits up to `grace` for current requests, and closes the rest; received bytes of

@@ -23,7 +23,7 @@ extension Upload {
 
   private func publishNow() {
     do throws(ServerError) {
-      if record.group == nil {
+      guard record.group != nil, let groups = store.abilities.groups else {
         let reception = try completeReception()
         try verify(reception)
         let isSaved = state.withLock { $0.isSaved }
@@ -34,7 +34,7 @@ extension Upload {
         try verify(reception)
         try saveToWait()
         // A name that is taken is refused at once, and not after the last member has arrived.
-        try store.prepare(reception, record)
+        try groups.prepare(reception, record)
       }
       home.groups.arrived(self)
     } catch {
@@ -91,6 +91,7 @@ extension Upload {
 
   /// Saves further digests of the whole file. Throws 400 if they contradict earlier ones. Blocks for a small write.
   func promise(_ digests: [Digest.Algorithm: [UInt8]]) throws(ServerError) {
+    try checkDigests()
     try changeRecord { (record) throws(ServerError) in try record.promise(digests) }
   }
 
@@ -114,7 +115,7 @@ extension Upload {
   private func verify(_ reception: any Reception) throws(ServerError) {
     guard let text = state.withLock({ $0.isVerified ? nil : $0.record.digest }), let wanted = DigestField.values(text)
     else { return }
-    let found = try store.digests(of: reception, Array(wanted.keys))
+    let found = try checkDigests().digests(of: reception, Array(wanted.keys))
     guard let wrong = wanted.keys.first(where: { found[$0] != wanted[$0] }) else {
       return state.withLock { $0.isVerified = true }
     }

@@ -55,12 +55,25 @@ extension Upload {
       }
     }
 
-    mutating func dropProbation() throws(ServerError) {
-      guard isOnProbation else { return }
-      try reception?.drop()
-      isOnProbation = false
+    /// Drops the bytes of the last writer that were not accepted.
+    mutating func dropUnaccepted() throws(ServerError) {
+      if isOnProbation {
+        try reception?.drop()
+        isOnProbation = false
+      }
+      guard isOpen, let reception else { return }
+      reception.retreat()
+      offset = reception.safeLength
     }
   }
+
+  /// Reads the upload for its digests. Throws 501 if the store cannot.
+  @discardableResult func checkDigests() throws(ServerError) -> any ReceptionDigests {
+    try store.required(
+      \.receptionDigests,
+      "read an upload for its digest: send it without Repr-Digest, or in a PUT that is not resumable")
+  }
+
   enum Phase {
     case open, publishing
     case ended(Result<Publication, ServerError>)

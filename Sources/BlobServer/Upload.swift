@@ -44,7 +44,6 @@ final class Upload: Sendable {
 
   /// Whether a request is currently sending bytes.
   var isWriting: Bool { state.withLock { $0.isWriting } }
-
   /// Whether nobody has begun to publish or end the upload.
   var isOpen: Bool { state.withLock { if case .open = $0.phase { true } else { false } } }
 
@@ -52,7 +51,7 @@ final class Upload: Sendable {
   func takeOver() throws(ServerError) -> Int64 {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
-      try state.dropProbation()
+      try state.dropUnaccepted()
       state.writer += 1
       state.isWriting = false
       return state.offset
@@ -60,21 +59,22 @@ final class Upload: Sendable {
   }
 
   /// Registers a new writer. Throws 409, without stopping the current one, if `offset` is not the upload's offset.
-  /// `onProbation`: its bytes are provisional, and are dropped if the writer ends before accepting them. `isLast`:
-  /// whether the client says that the upload ends with this request; nil: its protocol does not say so. The statement is
-  /// saved before the bytes arrive, since the upload may be published as soon as they have; for provisional bytes, when
-  /// they are accepted. Blocks for a small write if the statement is new.
+  /// `count`: how many bytes it brings; nil: not known. `onProbation`: its bytes are provisional, and are dropped if the
+  /// writer ends before accepting them. `isLast`: whether the client says that the upload ends with this request; nil: its
+  /// protocol does not say so. The statement is saved before the bytes arrive, since the upload may be published as soon
+  /// as they have; for provisional bytes, when they are accepted. Blocks for a small write if the statement is new.
   func write(
-    from offset: Int64, by sender: Sender?, onProbation: Bool = false, isLast: Bool? = nil
+    from offset: Int64, bringing count: Int64?, by sender: Sender?, onProbation: Bool = false, isLast: Bool? = nil
   ) throws(ServerError) -> UploadWriter {
     try state.withLock { (state) throws(ServerError) in
       if case .ended(.failure(let error)) = state.phase { throw error }
       guard case .open = state.phase else { throw State.afterEnd }
       if offset != state.offset { throw ServerError(409, "the upload is at byte \(state.offset), not at \(offset)") }
-      try state.dropProbation()
+      try state.dropUnaccepted()
       if state.reception == nil { state.reception = try store.reopen(id) }
       if let isLast { try state.change(in: store) { (record) in record.awaitsEnd = !isLast || onProbation } }
       if onProbation { try state.reception?.hold() }
+      state.reception?.expect(count)
       (state.isOnProbation, state.isWriting, state.sender) = (onProbation, true, sender)
       state.writer += 1
       let meter = home.counters.active.begin(state.record, from: offset, by: sender)
@@ -93,7 +93,7 @@ final class Upload: Sendable {
       }
       if let limit = home.maxSize, end > limit { throw ServerError.tooLarge(limit) }
       defer {
-        if !state.isOnProbation { state.offset = reception.length }
+        if !state.isOnProbation { state.offset = reception.safeLength }
         state.touched = wallClock()
       }
       try reception.append(piece)
@@ -107,7 +107,9 @@ final class Upload: Sendable {
       if writer != state.writer, state.hasAll, !wasOnProbation { return false }
       let reception = try state.reception(of: writer)
       var record = state.record
+      if !promised.isEmpty, !isAsPromised { try checkDigests() }
       for digests in promised { try record.promise(digests) }
+      try reception.settle()
       if isLast { (record.length, record.awaitsEnd) = (record.length ?? reception.length, false) }
       if state.isSaved, record != state.record { try store.save(record) }
       try reception.keep()
@@ -118,12 +120,11 @@ final class Upload: Sendable {
   }
 
   func isNewest(_ writer: Int) -> Bool { state.withLock { $0.writer == writer } }
-
   /// Whether all bytes have arrived, including provisional ones.
   var hasAllBytes: Bool { state.withLock { $0.record.length != nil && $0.reception?.length == $0.record.length } }
 
   func drop(_ writer: Int) throws(ServerError) {
-    try state.withLock { (state) throws(ServerError) in if writer == state.writer { try state.dropProbation() } }
+    try state.withLock { (state) throws(ServerError) in if writer == state.writer { try state.dropUnaccepted() } }
   }
 
   func takeBack(_ writer: Int, after error: ServerError, isCreation: Bool) -> Bool {
@@ -139,7 +140,7 @@ final class Upload: Sendable {
     state.withLock { state in
       guard writer == state.writer else { return }
       state.isWriting = false
-      try? state.dropProbation()  // the next writer tries again and reports a failure
+      try? state.dropUnaccepted()  // the next writer tries again and reports a failure
     }
   }
 
@@ -147,7 +148,7 @@ final class Upload: Sendable {
   func seal() throws(ServerError) -> Int64 {
     try state.withLock { (state) throws(ServerError) in
       guard state.offset == state.record.length else { throw ServerError(409, "the part \(id) is not complete") }
-      try state.dropProbation()
+      try state.dropUnaccepted()
       state.writer += 1
       state.isWriting = false
       state.reception = nil
@@ -174,7 +175,6 @@ final class Upload: Sendable {
 
   /// Makes the upload available to other requests of this process.
   func register() { home.add(self) }
-
   /// Saves the upload so that it survives this request and the process. Blocks for a small write.
   func save() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in

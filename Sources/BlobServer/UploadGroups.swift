@@ -54,10 +54,11 @@ final class UploadGroups: Sendable {
     var isThere: Bool { there != nil }
   }
   private let state = Mutex(State())
-  private let store: any UploadStore
+  /// nil: the store offers no groups, so that no upload has one.
+  private let store: (any GroupPublishing)?
   private let thread = Workers(threads: 1)
 
-  init(_ store: any UploadStore) { self.store = store }
+  init(_ store: (any GroupPublishing)?) { self.store = store }
 
   /// Throws if an upload cannot become this member of its group.
   func admit(_ group: UploadGroup?, _ target: ServedPath) throws(ServerError) {
@@ -79,7 +80,7 @@ final class UploadGroups: Sendable {
   func arrived(_ upload: Upload) { thread.submit { self.publishIfComplete(upload) } }
 
   private func publishIfComplete(_ upload: Upload) {
-    guard let group = upload.record.group else { return upload.endPublication(.success(nil)) }
+    guard let store, let group = upload.record.group else { return upload.endPublication(.success(nil)) }
     let (ids, replaced, isThere): ([UploadID]?, UploadID?, Bool)
     do throws(ServerError) {
       // The client sends a file again if the response was lost, and another client may have sent it.
@@ -88,7 +89,7 @@ final class UploadGroups: Sendable {
       try forgetMissing(of: group, in: upload.store)
       (ids, replaced) = try add(upload, group, there: there)
     } catch {
-      if error.endsUpload { store.delete(upload.id) }
+      if error.endsUpload { upload.store.delete(upload.id) }
       return upload.endPublication(.failure(error))
     }
     // The newer copy takes the place of the older one.
@@ -107,11 +108,11 @@ final class UploadGroups: Sendable {
       }
     }
     if let ids, members.count == ids.count {
-      publish(members)
+      publish(members, in: store)
       return
     }
     for member in members where member.id != upload.id { member.endPublication(.success(nil)) }
-    if isThere { publish([upload], isWhole: false) } else { upload.endPublication(.success(nil)) }
+    if isThere { publish([upload], in: store, isWhole: false) } else { upload.endPublication(.success(nil)) }
   }
 
   /// Forgets the members whose files were there and are not any more, for example because they were moved away: the group is
@@ -145,7 +146,9 @@ final class UploadGroups: Sendable {
   /// Publishes uploads whose publication has begun. If one of them cannot be published, none is, and this returns false.
   /// `isWhole`: no other members are missing.
   @discardableResult
-  private func publish(_ members: [Upload], isWhole: Bool = true, isResumed: Bool = false) -> Bool {
+  private func publish(
+    _ members: [Upload], in store: any GroupPublishing, isWhole: Bool = true, isResumed: Bool = false
+  ) -> Bool {
     var pending: [PendingMember] = []
     for member in members {
       do throws(ServerError) {
@@ -179,6 +182,7 @@ final class UploadGroups: Sendable {
 
   /// Finishes the publication of groups in which a server was killed. Blocks; called before the server answers requests.
   func resume(in home: Uploads) {
+    guard let store else { return }
     for ids in store.begunGroups() {
       // The others have their names.
       let left = ids.filter { store.hasBytes(of: $0) }
@@ -190,7 +194,7 @@ final class UploadGroups: Sendable {
       }
       var isPublished = false
       if members.count == left.count {
-        isPublished = publish(members, isResumed: true)
+        isPublished = publish(members, in: store, isResumed: true)
       } else {
         // One of them is damaged or has expired.
         for member in members { member.endPublication(.success(nil)) }

@@ -2,7 +2,7 @@
 extension Uploads {
   /// Called when a part has its last byte: its final upload may be complete now.
   func completed(_ part: Upload) {
-    guard let final = store.claimant(of: part.id) else { return }
+    guard let final = store.abilities.joining?.claimant(of: part.id) else { return }
     workers.submit { self.publishIfComplete(final) }
   }
 
@@ -36,7 +36,7 @@ extension Uploads {
       record.length = length
       try store.save(record)
     }
-    return (try store.join(record), length)
+    return (try store.required(\.joining, "join parts").join(record), length)
   }
 
   /// Marks a part as finished, which its client sees from now on.

@@ -40,7 +40,7 @@ final class Uploads: Sendable {
     self.maxSize = maxSize
     self.maxUnfinished = maxUnfinished
     self.expire = expire.nanoseconds
-    groups = UploadGroups(store)
+    groups = UploadGroups(store.abilities.groups)
     store.onShortage { [weak self, workers] work in
       workers.submit { [weak self] in
         self?.tidy()
@@ -57,18 +57,14 @@ final class Uploads: Sendable {
     group: UploadGroup? = nil
   ) throws(ServerError) -> Upload {
     if let target { try groups.admit(group, target) }
-    let reception = try store.begin(length: length)
-    do throws(ServerError) {
-      let target = if let target { target } else { try folder.appending(reception.id.description.utf8) }
-      let record = UploadRecord(
-        reception.id, target: target, existing: existing, length: length, metadata: metadata, concatenation,
-        modified: modified, awaitsEnd: awaitsEnd, group: group)
-      counters.began(record)
-      return Upload(record, offset: 0, isSaved: false, reception, self)
-    } catch {
-      reception.discard()
-      throw error
-    }
+    let id = UploadID.random()
+    let target = if let target { target } else { try folder.appending(id.description.utf8) }
+    let reception = try store.begin(id, for: target, length: length)
+    let record = UploadRecord(
+      id, target: target, existing: existing, length: length, metadata: metadata, concatenation, modified: modified,
+      awaitsEnd: awaitsEnd, group: group)
+    counters.began(record)
+    return Upload(record, offset: 0, isSaved: false, reception, self)
   }
 
   /// Throws 404 for an unknown id; 410 if the upload expired or was terminated, or if its published file no longer
@@ -102,7 +98,8 @@ final class Uploads: Sendable {
 
   /// Ends an unfinished upload. A finished one is only forgotten: the published file stays. This call blocks.
   func terminate(_ id: UploadID) throws(ServerError) {
-    let claimant = try store.unlessClaimed(id) { () throws(ServerError) in try terminateUnclaimed(id) }
+    guard let joining = store.abilities.joining else { return try terminateUnclaimed(id) }
+    let claimant = try joining.unlessClaimed(id) { () throws(ServerError) in try terminateUnclaimed(id) }
     guard let claimant else { return }
     // If the final upload has ended, it no longer needs the part.
     if case .unfinished? = try? find(claimant) {
@@ -208,8 +205,7 @@ extension Uploads {
     modified: ModificationTime?, joining parts: [UploadID], text: String, digest: String? = nil, group: UploadGroup?,
     by sender: Sender?
   ) throws(ServerError) -> Upload {
-    var random = SystemRandomNumberGenerator()
-    let id = UploadID(using: &random)
+    let id = UploadID.random()
     let target = if let target { target } else { try folder.appending(id.description.utf8) }
     var record = UploadRecord(
       id, target: target, existing: existing, length: length, metadata: metadata, .final(parts, text: text),

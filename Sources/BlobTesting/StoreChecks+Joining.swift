@@ -9,7 +9,7 @@ extension StoreCheck {
       let store = try exam.store()
       let parts = try store.parts(bytes, cuts)
       let final = try store.beginFinal("x\(cuts.count)", parts, length: 600_000)
-      let reception = try store.join(final)
+      let reception = try store.ability(\.joining).join(final)
       try require(reception.length == 600_000, "joined it holds \(reception.length)")
       _ = try store.publish(reception, final, isSaved: true)
       try store.requireBytes("x\(cuts.count)", bytes)
@@ -33,11 +33,11 @@ extension StoreCheck {
     try require(try store.load(final.id)?.record == final, "the record has changed")
     try require(try store.load(final.id)?.isFinished == false, "it is finished before its parts are joined")
     try require(store.complete() == [final], "told: \(store.complete())")
-    _ = try store.join(final)
+    _ = try store.ability(\.joining).join(final)
     store = try exam.store()
     try require(store.complete() == [final], "told once it is joined: \(store.complete())")
     for part in parts { try require(try store.load(part.id)?.offset == 100_000, "a part has lost its bytes") }
-    _ = try store.publish(store.join(final), final, isSaved: true)
+    _ = try store.publish(store.ability(\.joining).join(final), final, isSaved: true)
     try store.requireBytes("x", bytes)
   }
 
@@ -46,10 +46,10 @@ extension StoreCheck {
     let parts = try store.parts(sample(300), [100, 200])
     let final = try store.beginFinal("x", Array(parts[..<2]), length: 200)
     for _ in 0..<2 {
-      try require(store.claimant(of: parts[1].id) == final.id, "a claim is forgotten")
-      try require(store.claimant(of: parts[2].id) == nil, "more is claimed")
+      try require(try store.ability(\.joining).claimant(of: parts[1].id) == final.id, "a claim is forgotten")
+      try require(try store.ability(\.joining).claimant(of: parts[2].id) == nil, "more is claimed")
       try requireStatus(409, "a part of another") { _ = try store.beginFinal("y", Array(parts[1...]), length: 200) }
-      try require(store.claimant(of: parts[2].id) == nil, "a refusal claims")
+      try require(try store.ability(\.joining).claimant(of: parts[2].id) == nil, "a refusal claims")
       store = try exam.store()
     }
     store.delete(final.id)
@@ -64,16 +64,16 @@ extension StoreCheck {
     let parts = try store.parts(bytes, [200, 400])
     let final = try store.beginFinal("x", parts, length: 600)
     try requireStatus(507, "beside the parts") { _ = try store.begin(length: 401) }
-    _ = try store.join(final)
+    _ = try store.ability(\.joining).join(final)
     store = try exam.store(maxTotal: 1000)
     try requireStatus(507, "beside what is joined") { _ = try store.begin(length: 401) }
-    _ = try store.publish(store.join(final), final, isSaved: true)
+    _ = try store.publish(store.ability(\.joining).join(final), final, isSaved: true)
     try requireStatus(507, "beside what is published") { _ = try store.begin(length: 401) }
     let twins = try store.parts(sample(400, seed: 1), [100])
     let twin = try store.beginFinal("y", twins, length: 400)
     store = try exam.store(maxTotal: 1000)
     try requireStatus(507, "a byte more") { _ = try store.begin(length: 1) }
-    _ = try store.join(twin)
+    _ = try store.ability(\.joining).join(twin)
     store.delete(twin.id)
     try store.publish("z", sample(400))
   }

@@ -44,14 +44,16 @@ extension StoreCheck {
     for count in [0, 1, 600_001] {
       let store = try exam.store()
       let reception = try store.receive(Array(bytes[..<count]))
-      let found = try store.digests(of: reception, [.sha256, .crc32c])
+      let found = try store.ability(\.receptionDigests).digests(of: reception, [.sha256, .crc32c])
       for algorithm in [Digest.Algorithm.sha256, .crc32c] {
         let right = Digest.value(of: Array(bytes[..<count]), algorithm)
         try require(found[algorithm] == right, "the \(algorithm) of \(count) bytes is wrong")
       }
       if count == 0 { continue }
       store.interrupt()
-      try requireStatus(503, "digests after the interruption") { _ = try store.digests(of: reception, [.sha256]) }
+      try requireStatus(503, "digests after the interruption") {
+        _ = try store.ability(\.receptionDigests).digests(of: reception, [.sha256])
+      }
     }
   }
 

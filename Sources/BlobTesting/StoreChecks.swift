@@ -8,12 +8,39 @@ package struct StoreFixture: Sendable, CustomStringConvertible {
   package typealias Opener = @Sendable (_ expire: Duration, _ maxTotal: Int64?) throws -> any UploadStore
 
   package let description: String
+  /// What the store does not do. Checks that need it are left out, once it is known that the store says so, too.
+  let lacks: Set<StoreFact>
   /// Makes an empty location for each call. Called on a thread that may block.
   let place: @Sendable () throws -> Opener
 
-  package init(_ description: String, place: @escaping @Sendable () throws -> Opener) {
+  package init(
+    _ description: String, lacks: Set<StoreFact> = [], place: @escaping @Sendable () throws -> Opener
+  ) {
     self.description = description
+    self.lacks = lacks
     self.place = place
+  }
+}
+
+/// A fact about a store that a check needs, and that not every store has.
+package enum StoreFact: Sendable {
+  case joining, receptionDigests
+  /// A file and a folder exclude each other, and each folder of a path must be one.
+  case folders
+  /// A file that was opened keeps its bytes although it is replaced.
+  case openVersions
+  /// Any bytes but a slash and 0 may be a name.
+  case anyNames
+  /// The store can have a limit for all files.
+  case limit
+
+  /// Whether the store's own value says that it lacks this; nil: the value says nothing about it.
+  fileprivate func isMissing(in abilities: StoreAbilities) -> Bool? {
+    switch self {
+    case .joining: abilities.joining == nil
+    case .receptionDigests: abilities.receptionDigests == nil
+    case .folders, .openVersions, .anyNames, .limit: nil
+    }
   }
 }
 
@@ -25,21 +52,30 @@ package struct StoreFixture: Sendable, CustomStringConvertible {
 /// ```
 package struct StoreCheck: Sendable, CustomStringConvertible {
   package let description: String
+  private let needs: Set<StoreFact>
   private let body: @Sendable (StoreCheckContext) throws -> Void
 
-  private init(_ description: String, _ body: @escaping @Sendable (StoreCheckContext) throws -> Void) {
+  private init(
+    _ description: String, needs: Set<StoreFact> = [], _ body: @escaping @Sendable (StoreCheckContext) throws -> Void
+  ) {
     self.description = description
+    self.needs = needs
     self.body = body
   }
 
   /// Throws a `CheckFailure` if the check fails or does not end within `limit`. Runs on a thread that may block.
   package func run(_ fixture: StoreFixture, within limit: Duration = .seconds(180)) async throws {
     do {
-      try await deadline(limit, "the check") { [body] in
+      try await deadline(limit, "the check") { [body, needs] in
         try await Self.threads.run { () throws in
           let exam = StoreCheckContext(open: try fixture.place())
           defer { exam.close() }
-          try body(exam)
+          let lacks = needs.intersection(fixture.lacks)
+          if lacks.isEmpty { return try body(exam) }
+          let abilities = try exam.store().abilities
+          for fact in lacks {
+            try require(fact.isMissing(in: abilities) != false, "the store has what its fixture says it lacks: \(fact)")
+          }
         }
       }
     } catch {
@@ -53,18 +89,18 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     StoreCheck("nothing is in a new place", nothingIsInANewPlace),
     StoreCheck("bytes of any number come back as they were published", publishesBytes),
     StoreCheck("nothing is seen before it is published", hidesWhatIsUnfinished),
-    StoreCheck("names are bytes", takesNamesAsBytes),
+    StoreCheck("names are bytes", needs: [.anyNames], takesNamesAsBytes),
     StoreCheck("equal bytes under the name count as published", meetsEqualBytes),
     StoreCheck("other bytes under the name are refused", refusesOtherBytes),
-    StoreCheck("replacing leaves open files alone", replaces),
+    StoreCheck("replacing leaves open files alone", needs: [.openVersions], replaces),
     StoreCheck("what must be new meets no name", keepsWhatMustBeNewAway),
     StoreCheck("of several at once, one is published", publishesOneOfMany),
-    StoreCheck("folders and files do not take each other's names", tellsFoldersFromFiles),
+    StoreCheck("folders and files do not take each other's names", needs: [.folders], tellsFoldersFromFiles),
     StoreCheck("a folder is listed in the order of bytes", lists),
     StoreCheck("what is removed is gone", removes),
     StoreCheck("a saved upload goes on where it stopped", goesOn),
     StoreCheck("a record comes back as it was saved last", keepsRecords),
-    StoreCheck("digests are those of all bytes", computesDigests),
+    StoreCheck("digests are those of all bytes", needs: [.receptionDigests], computesDigests),
     StoreCheck("bytes on probation count once they are kept", keepsProbation),
     StoreCheck("bytes on probation go with the store", forgetsProbation),
     StoreCheck("what was not saved goes with the store", forgetsWhatWasNotSaved),
@@ -72,12 +108,12 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     StoreCheck("a deleted upload is forgotten, what it published is not", deletes),
     StoreCheck("what had no byte for too long expires, busy ones aside", expires),
     StoreCheck("what is complete and unpublished is told", tellsComplete),
-    StoreCheck("parts are joined in their order", joinsParts),
-    StoreCheck("joining goes on in another store", joinsOverARestart),
-    StoreCheck("a part belongs to one final upload", claimsPartsOnce),
-    StoreCheck("parts take the room of their bytes, joined or not", countsRoomOfParts),
-    StoreCheck("a final upload and its parts expire together", expiresPartsTogether),
-    StoreCheck("room is promised once and given back", countsRoom),
+    StoreCheck("parts are joined in their order", needs: [.joining], joinsParts),
+    StoreCheck("joining goes on in another store", needs: [.joining], joinsOverARestart),
+    StoreCheck("a part belongs to one final upload", needs: [.joining], claimsPartsOnce),
+    StoreCheck("parts take the room of their bytes, joined or not", needs: [.joining, .limit], countsRoomOfParts),
+    StoreCheck("a final upload and its parts expire together", needs: [.joining], expiresPartsTogether),
+    StoreCheck("room is promised once and given back", needs: [.limit], countsRoom),
     StoreCheck("what is unfinished is counted", countsUnfinished),
     StoreCheck("a comparison that is interrupted can be made again", interrupts),
     StoreCheck("one store at a place", isAlone),
@@ -113,21 +149,41 @@ final class StoreCheckContext: Sendable {
 
 extension UploadStore {
   /// The first thousand entries of a folder.
-  func list(_ folder: ServedPath) throws(ServerError) -> [StoredEntry] {
+  func list(_ folder: ServedPath) throws -> [StoredEntry] {
     try list(folder, after: nil, atMost: 1000).entries
   }
 
+  func list(_ folder: ServedPath, after start: BytePath?, atMost limit: Int) throws -> FolderPage {
+    try ability(\.listing).list(folder, after: start, atMost: limit)
+  }
+
+  func remove(_ path: ServedPath) throws {
+    try ability(\.removal).remove(path) { (_) throws(ServerError) in }
+  }
+
+  func ability<Ability>(_ ability: KeyPath<StoreAbilities, Ability?>) throws -> Ability {
+    guard let found = abilities[keyPath: ability] else { throw CheckFailure("the store lacks \(Ability.self)") }
+    return found
+  }
+
+  /// A reception for a file that is called like the upload.
+  package func begin(length: Int64?) throws(ServerError) -> any Reception {
+    let id = UploadID.random()
+    return try begin(id, for: ServedPath(id.description.utf8), length: length)
+  }
+
   /// A reception to which these bytes were appended in pieces.
-  func receive(_ bytes: [UInt8], piece: Int = 100_000) throws -> any Reception {
-    let reception = try begin(length: Int64(bytes.count))
+  func receive(_ bytes: [UInt8], for name: String = "received", piece: Int = 100_000) throws -> any Reception {
+    let reception = try begin(.random(), for: ServedPath(name.utf8), length: Int64(bytes.count))
     try reception.append(bytes, piece: piece)
     return reception
   }
 
   /// A saved upload of `length` bytes to `name`, of which `bytes` were received.
   func begin(_ name: String, _ bytes: [UInt8], length: Int64?) throws -> UploadRecord {
-    let reception = try begin(length: length)
-    let record = UploadRecord(reception.id, target: try ServedPath(name.utf8), length: length)
+    let target = try ServedPath(name.utf8)
+    let reception = try begin(.random(), for: target, length: length)
+    let record = UploadRecord(reception.id, target: target, length: length)
     try save(record)
     try reception.append(bytes)
     return record
@@ -135,7 +191,7 @@ extension UploadStore {
 
   @discardableResult
   func publish(_ name: String, _ bytes: [UInt8], _ existing: ExistingRule = .keep) throws -> Publication {
-    let reception = try receive(bytes)
+    let reception = try receive(bytes, for: name)
     let target = try ServedPath(name.utf8)
     return try publish(
       reception, UploadRecord(reception.id, target: target, existing: existing, length: nil), isSaved: false)
@@ -156,7 +212,9 @@ extension UploadStore {
 }
 
 extension Reception {
+  /// Appends the bytes of a whole request.
   func append(_ bytes: [UInt8], piece: Int = 100_000) throws(ServerError) {
+    expect(Int64(bytes.count))
     var rest = bytes[...]
     while !rest.isEmpty {
       let part = rest.prefix(piece)
@@ -167,6 +225,7 @@ extension Reception {
       try append(.bytes(UnsafeRawBufferPointer(copy)))
       rest = rest.dropFirst(part.count)
     }
+    try settle()
   }
 }
 

@@ -124,7 +124,7 @@ struct IETFEndTests {
     let path = isTus ? try server.create("x", length: 5) : try create(server, bytes)
     let service = server.server.service
     let upload = try #require(try live(server, path))
-    let writer = try upload.write(from: isTus ? 0 : 5, by: nil, isLast: isTus ? nil : true)
+    let writer = try upload.write(from: isTus ? 0 : 5, bringing: nil, by: nil, isLast: isTus ? nil : true)
     if isTus { try bytes.withUnsafeBytes { (bytes) in try writer.append(.bytes(bytes)) } }
     try writer.end(isLast: !isTus)
     let isHeld = Monitor(true)

@@ -15,20 +15,22 @@ enum ArchiveRoutes {
       throw ServerError(400, "an archive is 'zip' or 'tar'")
     }
     if call.options.reading != .files { throw ServerError(403, "files cannot be read here, and so neither an archive") }
+    let archiving = try call.service.store.required(\.archiving, "make archives")
     guard let place = call.service.archives.count.take() else { throw tooMany }
     return call.service.archives.threads.plan { () throws(ServerError) in
-      try plan(call, path, format, place)
+      try plan(call, path, format, archiving, place)
     }
   }
 
   private static func plan(
-    _ call: RoutedRequest, _ path: ServedPath, _ format: ArchiveFormat, _ place: Allowance.Permit
+    _ call: RoutedRequest, _ path: ServedPath, _ format: ArchiveFormat, _ archiving: any FolderArchiving,
+    _ place: Allowance.Permit
   ) throws(ServerError) -> Plan {
     let service = call.service
     let isWanted = { !call.request.clientHasGone }
     if !isWanted() { throw ServerError(503, "the client has gone") }
     let name = ArchiveName.safe(path.isRoot ? Array((call.options.page?.name ?? "files").utf8) : path.name.bytes)
-    let tree = try service.store.tree(path, named: name, while: isWanted)
+    let tree = try archiving.tree(path, named: name, while: isWanted)
     guard let bytes = service.archives.bytes.take(tree.size) else { throw tooMany }
     let archive = try Archive(tree, format)
     try Preconditions.checkMatch(call.headers, archive.etag)

@@ -97,7 +97,8 @@ final class FormReceiver: BodyReceiver {
       let found = try service.store.target(at: target, in: folder)
       let rule = existing.bound(to: found.item)
       try rule.admit(found, at: target, length: nil)
-      let reception = try service.store.begin(length: nil)
+      let reception = try service.store.begin(.random(), for: target, length: nil)
+      reception.expect(nil)
       service.counters.uploads.begun.add(1)
       let meter = service.counters.uploads.active.begin(target, length: nil, by: sender)
       state.file = (reception, entry, rule, modified, meter)
@@ -128,6 +129,12 @@ final class FormReceiver: BodyReceiver {
   private func finish(_ state: inout State) {
     guard let (reception, entry, rule, modified, _) = state.file else { return }
     state.file = nil
+    do throws(ServerError) {
+      try reception.settle()
+    } catch {
+      entries.end(entry, .failure(error))
+      return discard(reception, entry)
+    }
     let file = Complete(id: reception.id, entry: entry, rule: rule, modified: modified)
     if awaitsEnd { return state.held.append(file) }
     service.workers.submit { [self] in publish(file) }

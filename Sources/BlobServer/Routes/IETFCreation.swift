@@ -36,7 +36,7 @@ enum IETFCreation {
     let comesWhole = isLast && call.request.contentLength != nil
     if !comesWhole { try call.service.uploads.checkUnfinished() }
     let modified = ModificationTime(call.headers)
-    let group = try UploadGroup.of(call.headers)
+    let group = try UploadGroup.of(call)
     @Sendable func begin() throws(ServerError) -> Upload {
       let upload = try call.service.uploads.begin(
         target, in: path, existing, length: length, modified: modified,
@@ -66,7 +66,8 @@ enum IETFCreation {
   ) throws(ServerError) -> Plan {
     // The client may resume as soon as it knows the URL: then its newer request takes over from this one.
     let writer = try upload.write(
-      from: 0, by: call.sender, onProbation: digests?.isNeeded == true, isLast: isLast)
+      from: 0, bringing: call.request.contentLength, by: call.sender, onProbation: digests?.isNeeded == true,
+      isLast: isLast)
     upload.register()
     let location = upload.id.location(from: call.target)
     let interim = ietf.interim(location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))

@@ -93,14 +93,15 @@ enum IETFRoutes {
         return .reply(ietf.refusal(error, offset: here))
       }
       let promised = isLast ? try BodyDigests.values(of: .representation, call.headers) : nil
-      let group = try UploadGroup.of(call.headers)
+      let group = try UploadGroup.of(call)
       @Sendable func receive() throws(ServerError) -> Plan {
         if let group, group != upload.record.group { try upload.join(group) }
         // These are stored before the upload has its length and all its bytes, because it may be published from then on.
         if let promised { try upload.promise(promised) }
         if let length { try upload.setLength(length) }
         let writer = try upload.write(
-          from: offset, by: call.sender, onProbation: digests?.isNeeded == true, isLast: isLast)
+          from: offset, bringing: call.request.contentLength, by: call.sender, onProbation: digests?.isNeeded == true,
+          isLast: isLast)
         return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, call))
       }
       @Sendable func receiveUnlessPublished() throws(ServerError) -> Plan {

@@ -13,11 +13,11 @@ enum OptionsRoutes {
       return reply
     }
     reply.headers["Tus-Version"] = Tus.version
-    reply.headers["Tus-Extension"] = Tus.extensions
+    reply.headers["Tus-Extension"] = Tus.extensions(joins: service.store.abilities.joining != nil)
     reply.headers["Tus-Checksum-Algorithm"] = BodyDigests.tusNames
     reply.headers["Upload-Limit"] = IETF.offer(
       service.options.maxSize, seconds: service.options.expire.components.seconds, version: ietf?.version ?? 8)
-    reply.headers[UploadGroup.field] = UploadGroup.offer
+    if service.store.abilities.groups != nil { reply.headers[UploadGroup.field] = UploadGroup.offer }
     reply.headers["Accept-Patch"] = IETF.contentType
     reply.headers["Want-Content-Digest"] = DigestField.offer
     reply.headers[QueryOffer.field] = QueryOffer.text(KnownDigests.algorithms)

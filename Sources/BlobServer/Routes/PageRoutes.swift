@@ -10,11 +10,12 @@ enum PageRoutes {
     let start = try call.target.value(of: "after").map { BytePath($0) }
     let limit = try call.target.value(of: "limit").flatMap { Int(String(decoding: $0, as: UTF8.self)) }
     let most = limit.map { min(max(1, $0), mostNames) } ?? mostNames
+    let listing = try call.service.store.required(\.listing, "list folders")
     let isForScripts = call.headers.accepts("application/json")
     return try call.service.folders.page { () throws(ServerError) in
       // Many may have waited for the lists before this one.
       if call.request.clientHasGone { throw ServerError(503, "the client has not waited for the list of \(path)") }
-      let list = try call.service.store.list(path, after: start, atMost: most)
+      let list = try listing.list(path, after: start, atMost: most)
       if isForScripts { return FolderJSON.reply(path, list, call) }
       return reply(200, page(path, list, takesForms: takesForms(call.options)))
     }

@@ -23,14 +23,15 @@ enum PutRoutes {
     let rule = try rule(call, target.item).bound(to: target.item)
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
-    if let group = try UploadGroup.of(call.headers) {
+    if let group = try UploadGroup.of(call) {
       let upload = try call.service.uploads.begin(
         path, in: path.parent, rule, length: length, modified: ModificationTime(call.headers), awaitsEnd: true,
         group: group)
-      let writer = try upload.write(from: 0, by: call.sender)
+      let writer = try upload.write(from: 0, bringing: length, by: call.sender)
       return .receive(GroupedPutReceiver(upload, writer, digests, whole: whole, call))
     }
-    let reception = try store.begin(length: length)
+    let reception = try store.begin(.random(), for: path, length: length)
+    reception.expect(length)
     call.service.counters.uploads.begun.add(1)
     return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
   }

@@ -55,7 +55,9 @@ private struct NamesAnswer {
 
   init(_ call: RoutedRequest, _ folder: ServedPath) {
     (self.call, self.folder) = (call, folder)
-    wanted = DigestField.wanted(call.headers["Want-Repr-Digest"], KnownDigests.algorithms)
+    wanted =
+      call.service.store.abilities.digests == nil
+      ? nil : DigestField.wanted(call.headers["Want-Repr-Digest"], KnownDigests.algorithms)
     isAnew = call.headers.list("Cache-Control").contains { $0.isSameField("no-cache") }
   }
 
@@ -86,7 +88,7 @@ private struct NamesAnswer {
     let store = call.service.store
     if name.last == UInt8(ascii: "/") {
       let path = name == Array("./".utf8) ? folder : try folder.appending(name.dropLast())
-      return "folder \(try store.count(path))"
+      return "folder \(try store.required(\.listing, "list folders").count(path))"
     }
     let path = try folder.appending(name)
     guard let item = try store.item(at: path), !item.isFolder else { return "none" }
@@ -107,7 +109,7 @@ private struct NamesAnswer {
   ) throws(ServerError) -> String? {
     let store = call.service.store
     guard
-      let value = try store.digest(
+      let value = try store.required(\.digests, "compute digests").digest(
         of: file, algorithm, fromDisk: isAnew, while: { !call.request.clientHasGone }),
       try store.item(at: path) == file.item
     else { return nil }

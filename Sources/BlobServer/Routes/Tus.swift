@@ -4,9 +4,11 @@ import Blobs
 /// Constants and parsing of tus 1.0.
 enum Tus {
   static let version = "1.0.0"
-  static let extensions =
-    "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum,"
-    + "checksum-trailer,concatenation,concatenation-unfinished"
+  /// `joins`: whether the store joins parts.
+  static func extensions(joins: Bool) -> String {
+    "creation,creation-with-upload,creation-defer-length,termination,expiration,checksum,checksum-trailer"
+      + (joins ? ",concatenation,concatenation-unfinished" : "")
+  }
   static let contentType = "application/offset+octet-stream"
 
   /// A non-negative decimal number below 2^63, without sign or space. nil if the field is missing; throws 400 if it is

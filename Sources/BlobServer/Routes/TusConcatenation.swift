@@ -4,6 +4,7 @@ import BlobHTTP
 enum TusConcatenation {
   /// `text`: the value of `Upload-Concat`, if that is not `partial`.
   static func create(_ call: RoutedRequest, _ folder: ServedPath, _ text: String) throws(ServerError) -> Plan {
+    let joining = try call.service.store.required(\.joining, "join parts")
     let parts = try parts(call, text)
     if call.headers["Upload-Length"] != nil || call.headers["Upload-Defer-Length"] != nil {
       throw ServerError(400, "a final upload is as long as its parts: no Upload-Length, no Upload-Defer-Length")
@@ -13,7 +14,7 @@ enum TusConcatenation {
     let promised = try BodyDigests.values(of: .representation, call.headers)
     let target = try TusTarget(call, folder)
     return call.service.onWorker { () throws(ServerError) in
-      if let plan = try again(call, parts, target) { return plan }
+      if let plan = try again(call, joining, parts, target) { return plan }
       let length = try length(of: parts, in: folder, call)
       var target = target
       try target.admitFinal(length: length, in: folder, call.service)
@@ -27,10 +28,10 @@ enum TusConcatenation {
   }
 
   /// The response to a repeated request, whose first response was lost; nil if the request is not a repetition.
-  private static func again(_ call: RoutedRequest, _ parts: [UploadID], _ target: TusTarget) throws(ServerError)
-    -> Plan?
-  {
-    guard let final = call.service.store.claimant(of: parts[0]) else { return nil }
+  private static func again(
+    _ call: RoutedRequest, _ joining: any PartJoining, _ parts: [UploadID], _ target: TusTarget
+  ) throws(ServerError) -> Plan? {
+    guard let final = joining.claimant(of: parts[0]) else { return nil }
     func isSame(_ record: UploadRecord) -> Bool {
       record.parts == parts && record.metadata == target.metadata && target.path ?? record.target == record.target
     }

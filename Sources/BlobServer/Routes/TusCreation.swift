@@ -22,6 +22,7 @@ struct TusCreation: Sendable {
     self.isPart = isPart
     var target = try TusTarget(call, folder)
     if isPart {
+      _ = try call.service.store.required(\.joining, "join parts")
       try target.admitPart(in: folder, call.service)
     } else {
       try target.admit(length: length, in: folder, call.service)

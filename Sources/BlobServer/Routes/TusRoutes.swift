@@ -97,7 +97,7 @@ enum TusRoutes {
       try digests?.checkEmpty(call.request.contentLength)
       let isNewLength = length != nil && length != upload.record.length
       let promised = upload.record.isPart ? nil : try BodyDigests.values(of: .representation, call.headers)
-      let group = upload.record.isPart ? nil : try UploadGroup.of(call.headers)
+      let group = upload.record.isPart ? nil : try UploadGroup.of(call)
       @Sendable func receive() throws(ServerError) -> Plan {
         if let group, group != upload.record.group { try upload.join(group) }
         if let length, isNewLength { try checkNewLength(length, call, upload) }
@@ -145,7 +145,8 @@ enum TusRoutes {
       try checkLength(overflow ? .max : end, call.options)
     }
     let writer = try upload.write(
-      from: offset, by: call.sender, onProbation: digests != nil || promised != nil)
+      from: offset, bringing: call.request.contentLength, by: call.sender,
+      onProbation: digests != nil || promised != nil)
     return .receive(TusReceiver(writer, digests, promised: promised, call))
   }
 
@@ -182,7 +183,8 @@ enum TusRoutes {
     @Sendable func receiver() throws(ServerError) -> TusCreationReceiver {
       let upload = try creation.begin(call.service)
       if let promised = digests.promised { try upload.promise(promised) }
-      return TusCreationReceiver(upload, try upload.write(from: 0, by: call.sender), digests.ofBody, call)
+      let writer = try upload.write(from: 0, bringing: call.request.contentLength, by: call.sender)
+      return TusCreationReceiver(upload, writer, digests.ofBody, call)
     }
     if creation.isPart || !isWhole {
       try call.service.uploads.checkUnfinished()

@@ -9,7 +9,8 @@ struct TusTarget: Sendable {
   let metadata: String
   /// From `mtime`, in seconds since 1970; an invalid value is ignored.
   let modified: ModificationTime?
-  /// From `group`, `group-size` and `group-position`; nil: the upload is published by itself.
+  /// From `group`, `group-size` and `group-position`; nil: the upload is published by itself, as it always
+  /// is where the store offers no groups.
   let group: UploadGroup?
 
   init(_ call: RoutedRequest, _ folder: ServedPath) throws(ServerError) {
@@ -17,7 +18,8 @@ struct TusTarget: Sendable {
     let values = try Tus.metadata(metadata)
     existing = values["overwrite"] == Array("true".utf8) ? .replace : .keep
     modified = values["mtime"].flatMap { ModificationTime($0) }
-    group = try values[UploadGroup.key].map { (id) throws(ServerError) in
+    let groupID = call.service.store.abilities.groups == nil ? nil : values[UploadGroup.key]
+    group = try groupID.map { (id) throws(ServerError) in
       func number(_ key: String) -> Int64 { values[key].flatMap { Int64(String(decoding: $0, as: UTF8.self)) } ?? 0 }
       return try UploadGroup.needed(
         UploadGroup(
@@ -57,9 +59,9 @@ struct TusTarget: Sendable {
 }
 
 extension UploadGroup {
-  /// The group in the field of a request; nil: there is none. Throws 400 if it is invalid.
-  static func of(_ headers: HTTPHeaders) throws(ServerError) -> UploadGroup? {
-    guard let field = headers[UploadGroup.field] else { return nil }
+  /// The group in the field of a request; nil: there is none, or the store offers no groups. Throws 400 if it is invalid.
+  static func of(_ call: RoutedRequest) throws(ServerError) -> UploadGroup? {
+    guard call.service.store.abilities.groups != nil, let field = call.headers[UploadGroup.field] else { return nil }
     return try needed(UploadGroup(field))
   }
 

@@ -20,14 +20,12 @@ import Platform
 //
 // After a power failure, data may be shorter than what was acknowledged. Its size is the offset, so the client sees it.
 extension FileStore {
-  package func begin(length: Int64?) throws(ServerError) -> any Reception {
-    try restoringOwnFolder { () throws(ServerError) in try receive(length: length) }
+  package func begin(_ id: UploadID, for _: ServedPath, length: Int64?) throws(ServerError) -> any Reception {
+    try restoringOwnFolder { () throws(ServerError) in try receive(id, length: length) }
   }
 
-  private func receive(length: Int64?) throws(ServerError) -> any Reception {
+  private func receive(_ id: UploadID, length: Int64?) throws(ServerError) -> any Reception {
     let store = try uploads()
-    var random = SystemRandomNumberGenerator()
-    let id = UploadID(using: &random)
     if let length { try quota.reserve(id, promised: length) }
     do throws(ServerError) {
       let file = try store.open(id.data, O_RDWR | O_CREAT | O_EXCL)

@@ -6,7 +6,9 @@ import Synchronization
 /// its size is the offset. `ID.info` is the record of a saved upload; `ID.done` replaces it once the file is published.
 /// While bytes are provisional, the name of `ID.START.mark` contains the offset of the first one. An empty `ID.join`
 /// besides one of the two records marks a final upload, which consists of parts.
-package final class FileStore: UploadStore {
+package final class FileStore: UploadStore, FileRemoval, FolderListing, FolderArchiving, PartJoining, DigestReading,
+  ReceptionDigests, GroupPublishing
+{
   let path: BytePath
   /// The served folder, as it was when it was opened last.
   let opened: Mutex<Folder>
@@ -75,6 +77,11 @@ package final class FileStore: UploadStore {
 
   package var unfinished: Int { saved.count }
   package var continued: Int { saved.touchedCount }
+
+  package var abilities: StoreAbilities {
+    StoreAbilities(
+      removal: self, listing: self, archiving: self, joining: self, digests: self, receptionDigests: self, groups: self)
+  }
 
   package func interrupt() { interruption.cancel() }
 

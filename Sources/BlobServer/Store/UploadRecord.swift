@@ -19,6 +19,12 @@ package struct UploadID: Sendable, Hashable, CustomStringConvertible {
     description = String(text)
   }
 
+  /// A new id.
+  package static func random() -> UploadID {
+    var random = SystemRandomNumberGenerator()
+    return UploadID(using: &random)
+  }
+
   package init(using random: inout some RandomNumberGenerator) {
     description = (0..<2).map { _ in
       let digits = String(random.next() as UInt64, radix: 16)

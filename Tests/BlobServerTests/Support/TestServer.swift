@@ -21,6 +21,13 @@ final class TestServer {
     server = try Server(options)
   }
 
+  /// A server whose store has these abilities only.
+  init(abilities: StoreAbilities) throws {
+    folder = try TestFolder()
+    let options = ServerOptions(folder: folder.path, port: 0)
+    server = try Server(options, LimitedStore(FileStore(folder.path, expire: options.expire), abilities))
+  }
+
   deinit { server.stop(grace: .zero) }
 
   func client() throws -> RawHTTPClient { try RawHTTPClient(port: server.port) }

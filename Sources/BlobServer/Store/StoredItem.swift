@@ -1,0 +1,65 @@
+import BlobHTTP
+import Blobs
+
+/// Properties of a file or folder at a path.
+package struct StoredItem: Sendable, Hashable {
+  package var isFolder: Bool
+  package var length: Int64
+  /// Modification time in nanoseconds since 1970, clamped to the range of Int64.
+  package var modified: Int64
+  /// Modification time in seconds since 1970, rounded down.
+  package var modifiedSeconds: Int64
+  /// Time of the last change of its bytes, name or permissions, which clients cannot choose. Nanoseconds since 1970.
+  package var changed: Int64
+  /// Distinguishes successive files at the same path.
+  package var inode: UInt64
+
+  /// A strong validator: different bytes under the same name have another inode or another change time. The
+  /// modification time would not be enough, because clients can choose it and inode numbers are reused. RFC 9110
+  /// §8.8.3.
+  package var etag: String {
+    "\"\(String(length, radix: 16))-\(String(changed, radix: 16))-\(String(inode, radix: 16))\""
+  }
+}
+
+/// An open file. Its descriptor is open as long as this value exists.
+package struct OpenItem: Sendable {
+  package var item: StoredItem
+  package var file: Descriptor
+}
+
+/// A part of a folder's entries.
+package struct FolderPage: Sendable {
+  package var entries: [StoredEntry]
+  /// The name after which the next part begins; nil: this is the last one.
+  package var next: BytePath?
+  /// Whether this part begins with the first name.
+  package var isFirst: Bool
+}
+
+/// An entry of a folder listing.
+package struct StoredEntry: Sendable {
+  package var name: BytePath
+  package var item: StoredItem
+}
+
+/// The result of a publication.
+package struct Publication: Sendable {
+  package enum Outcome: Sendable { case created, replaced, same }
+  package var outcome: Outcome
+  package var item: StoredItem
+  /// Whether the file has the modification time that its record requests.
+  package var hasModificationTime = false
+  /// The group that was published with this file; nil: the file was published alone, or in an earlier attempt.
+  package var group: UploadGroup?
+  /// The version of the file, for the client; nil: it may not know it.
+  package var etag: String? { isConcealed ? nil : item.etag }
+  private var isConcealed = false
+
+  package init(outcome: Outcome, item: StoredItem, hasModificationTime: Bool = false) {
+    (self.outcome, self.item, self.hasModificationTime) = (outcome, item, hasModificationTime)
+  }
+
+  /// The client learns of the file only that it has the bytes that it has sent.
+  mutating func conceal() { (isConcealed, hasModificationTime) = (true, false) }
+}
