@@ -79,6 +79,8 @@ let package = Package(
     .target(name: "SharePage", resources: [.embedInCode("Page")]),
     .target(
       name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "CZlib", "SharePage", tls, "Platform"]),
+    // Stores what the server receives in a bucket, by the client's own S3.
+    .target(name: "BlobServerS3", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobServer", "BlobUpload"]),
     .target(
       name: "BlobTesting",
       dependencies: [
@@ -88,7 +90,7 @@ let package = Package(
       name: "fullbore",
       dependencies: [
         "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer",
-        "CQREncode", "Platform",
+        "BlobServerS3", "CQREncode", "Platform",
       ]),
 
     .executableTarget(
@@ -158,7 +160,8 @@ let package = Package(
     .testTarget(
       name: "BlobServerTests",
       dependencies: [
-        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobServer", "BlobTesting", "TestSupport", "Platform",
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobServer", "BlobServerS3", "BlobTesting", "BlobUpload",
+        "TestSupport", "Platform",
       ]),
     .testTarget(
       name: "FullboreTests",

@@ -5,7 +5,7 @@ final class Service: Sendable {
   let options: ServerOptions
   let store: any UploadStore
   let uploads: Uploads
-  let workers: Workers
+  private let threads: ServiceThreads
   let digestReader: DigestReader
   let folders = FolderPages()
   let archives = ArchiveResources()
@@ -22,15 +22,18 @@ final class Service: Sendable {
     self.store = store
     access = Access(options, hosts)
     digestReader = DigestReader(store)
-    workers = Workers(threads: Self.workerThreads)
+    threads = ServiceThreads(waitsForNetwork: store.abilities.waitsForNetwork)
     uploads = Uploads(
-      store, workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire,
+      store, threads.workers, maxSize: options.maxSize, maxUnfinished: options.maxUnfinished, expire: options.expire,
       counters.uploads
     ) { [health = upkeep.health] file in
       health.published(file.path)
       options.received?(file)
     }
   }
+
+  var workers: Workers { threads.workers }
+  var relays: Workers? { threads.relays }
 
   /// Starts background work: expiry, and publishing uploads that were complete when the server was killed.
   func start() {
@@ -50,9 +53,21 @@ final class Service: Sendable {
     digestReader.finish()
     folders.finish()
     archives.threads.finish()
+    relays?.finish()
     queries.threads.finish()
     workers.finish()
     uploads.groups.finish()
+  }
+
+  /// Passes on the plan of a route that runs on a worker. What the plan does next may wait for the network, too.
+  func follow(_ plan: Plan, _ decided: @escaping @Sendable (Plan) -> Void) {
+    guard let relays else { return decided(plan) }
+    switch plan {
+    case .reply: decided(plan)
+    case .later(let start): start { [self] next in follow(next, decided) }
+    case .receive(let receiver):
+      decided(.receive(RelayedReceiver(receiver, relays) { [self] next, decided in follow(next, decided) }))
+    }
   }
 
   /// Runs `work` on a worker while the connection is suspended.
@@ -74,5 +89,17 @@ final class Service: Sendable {
     }
     CrossOrigin.complete(&reply, to: request, self)
     return reply
+  }
+}
+
+/// The threads of a service for work that blocks.
+struct ServiceThreads: Sendable {
+  let workers: Workers
+  /// Routes and receivers of bodies wait on these threads for a store in the network; nil: the store is on this computer.
+  let relays: Workers?
+
+  init(waitsForNetwork: Bool) {
+    workers = Workers(threads: waitsForNetwork ? 8 * Service.workerThreads : Service.workerThreads)
+    relays = waitsForNetwork ? Workers(threads: 512) : nil
   }
 }

@@ -12,6 +12,10 @@ public struct UnfinishedUpload: Sendable, Hashable {
   /// Whether the received bytes are kept, so that the upload goes on when the folder is served again. false: its protocol
   /// has no way to go on, so the file must be sent from the beginning.
   public let isKept: Bool
+
+  package init(path: BytePath, received: Int64, length: Int64?, isKept: Bool) {
+    (self.path, self.received, self.length, self.isKept) = (path, received, length, isKept)
+  }
 }
 
 /// Notes uploads whose bytes are lost because the server ends.

@@ -14,7 +14,8 @@ struct Upkeep: Sendable {
       for line in store.lookAgain() { options.notice?(line) }
       let finding = FolderHealth.Finding(
         problem: store.problem, free: store.free, refusingLimit: store.takeRefusal() ? options.maxTotal : nil,
-        published: store.monitoringNames)
+        // A store in the network is not asked each second: it never has these names.
+        published: store.abilities.waitsForNetwork ? [] : store.monitoringNames)
       let full = health.note(finding)
       if let full, !options.isReadOnly { options.notice?(full) }
     }

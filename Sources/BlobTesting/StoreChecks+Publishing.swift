@@ -183,9 +183,25 @@ extension StoreCheck {
 extension OpenItem {
   /// The whole file. Requires that it ends at its length.
   func bytes() throws -> [UInt8] {
+    guard case .file(let file) = content else { return try remoteBytes() }
     var bytes = [UInt8](repeating: 0, count: Int(item.length) + 1)
     let count = pread(file.number, &bytes, bytes.count, 0)
     try require(count == Int(item.length), "\(count) bytes can be read, the length is \(item.length)")
     return Array(bytes.prefix(count))
+  }
+
+  private func remoteBytes() throws -> [UInt8] {
+    guard item.length > 0, case .remote(let content) = content else { return [] }
+    let feed = content.start(0..<item.length)
+    defer { feed.stop() }
+    var bytes: [UInt8] = []
+    while true {
+      switch feed.waitForNext() {
+      case .bytes(let more): bytes += more
+      case .end: break
+      case .failed, .nothing: throw CheckFailure("\(bytes.count) bytes can be read, the length is \(item.length)")
+      }
+      if bytes.count >= item.length { return bytes }
+    }
   }
 }

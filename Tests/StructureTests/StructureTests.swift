@@ -18,13 +18,14 @@ struct StructureTests {
     "BlobUpload": ["Platform", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Blobs"],
     "SharePage": [],
     "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CSSL", "CZlib", "SharePage"],
+    "BlobServerS3": ["BlobCrypto", "BlobHTTP", "BlobServer", "BlobUpload", "Blobs"],
     "BlobTesting": [
       "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams",
       "BlobURLSession", "BlobUpload", "Blobs",
     ],
     "fullbore": [
-      "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobUpload",
-      "Blobs", "CQREncode",
+      "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobServerS3",
+      "BlobUpload", "Blobs", "CQREncode",
     ],
     "fullbore-media": ["Platform", "BlobCrypto", "BlobMedia", "Blobs", "CSeccomp", "CVips"],
   ]

@@ -15,7 +15,8 @@ struct ArchivedFile {
     entry = part.archive.tree.entries[index]
     path = try part.folder.appending(part.archive.tree.path(of: index))
     let open = try part.store.open(path)
-    file = open.file
+    guard let descriptor = open.file else { preconditionFailure("archives are made of local files") }
+    file = descriptor
     self.offset = offset
     crc = part.archive.format.hasSums && offset == 0 ? CRC32() : nil
     if !entry.isStill(open.item) { throw Self.changed(path) }

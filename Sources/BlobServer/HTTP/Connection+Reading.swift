@@ -52,7 +52,8 @@ extension Connection {
   private var mostToRead: Int {
     let ahead = parser.contentAhead
     if ahead == 0 { return Self.mostAhead }
-    return request?.contentLength == nil ? Self.mostAhead : Int(min(ahead, 256 << 10))
+    let most = loop.handler.service.relays == nil ? 256 << 10 : RelayedReceiver.mostWaiting
+    return request?.contentLength == nil ? Self.mostAhead : Int(min(ahead, Int64(most)))
   }
 
   func takeHeld() {

@@ -32,8 +32,7 @@ final class Connection: @unchecked Sendable {
   private var writer: ResponseWriter
   var unparsed = UnparsedBytes()
   var pace = BodyPace()
-  /// The event loop will call `goOn`.
-  private var isQueued = false
+  var waits = ConnectionWaits()
   /// The request that has not been answered yet.
   var request: Request?
   private var socketWatch: SocketWatch
@@ -77,9 +76,10 @@ final class Connection: @unchecked Sendable {
     case .waiting: if event.isBroken { unwatch() } else { watch(for: []) }
     case .answering: flush()
     case .lingering: if !stream.discard(through: loop.buffers.received) { close() }
+    case .receiving where waits.isPaused && event.isBroken: close()
     case .head, .receiving, .discarding:
       if !writer.isEmpty, writer.flush(through: loop.buffers.file) == .broken { return close() }
-      if event.isReadable || event.isWritable || event.isBroken { goOnReading() }
+      if !waits.isPaused, event.isReadable || event.isWritable || event.isBroken { goOnReading() }
     case .closed: return
     }
     settle()
@@ -87,12 +87,12 @@ final class Connection: @unchecked Sendable {
 
   /// Continues with bytes that were already read from the socket.
   func goOn() {
-    isQueued = false
-    if readsRequest { goOnReading() }
+    waits.isQueued = false
+    if readsRequest, !waits.isPaused { goOnReading() }
     settle()
   }
 
-  private func goOnReading() { if unparsed.hasTurnLeft { takeHeld() } else { read() } }
+  func goOnReading() { if unparsed.hasTurnLeft { takeHeld() } else { read() } }
 
   /// Called with the worker's decision.
   func decided(_ plan: Plan) {
@@ -120,6 +120,7 @@ final class Connection: @unchecked Sendable {
       loop.handler.counters.cutDownloads.note(request.target)
     }
     phase = .closed
+    writer.stop()
     unwatch()
     endRequest()
     loop.forget(self, hasFiles: hasFiles)
@@ -147,16 +148,20 @@ final class Connection: @unchecked Sendable {
   func settle() {
     switch phase {
     case .handshake, .waiting, .closed: break
+    case .receiving(let receiver) where waits.isPaused || !hasRoom(receiver):
+      if !waits.isPaused { timer.wait() }
+      waits.isPaused = true
+      watch(for: writer.isEmpty ? [] : .write)
     case .head, .receiving, .discarding:
       // If TLS must write before it can read, bytes stay unread in the socket; watching for reads would report them
       // again and again.
       stream.setLeastReadable(leastToRead)
       watch(for: stream.mustWriteToRead ? .write : writer.isEmpty ? .read : [.read, .write])
-      if stream.hasMore || unparsed.hasTurnLeft, !isQueued {
-        isQueued = true
+      if stream.hasMore || unparsed.hasTurnLeft, !waits.isQueued {
+        waits.isQueued = true
         loop.goOnLater(with: self)
       }
-    case .answering: watch(for: .write)
+    case .answering: watch(for: waits.isStarved ? [] : .write)
     case .lingering:
       stream.setLeastReadable(1)
       watch(for: .read)
@@ -231,10 +236,13 @@ final class Connection: @unchecked Sendable {
   private func send() {
     guard case .answering(let reply, let closes) = phase else { return }
     let before = writer.sent
-    let outcome = writer.flush(through: loop.buffers.file)
+    let outcome = writer.flush(through: loop.buffers.file) { [self, loop] in loop.post(.resumed(self)) }
     loop.handler.counters.bytesSent.add(writer.sent - before)
     switch outcome {
     case .blocked: return
+    case .starved:
+      waits.isStarved = true
+      return timer.wait()
     case .broken: return close()
     case .done:
       if reply.isOfFiles, sendsBody(of: reply) { loop.handler.counters.filesSent.add(1) }
@@ -251,7 +259,7 @@ final class Connection: @unchecked Sendable {
     }
   }
 
-  private func flush() {
+  func flush() {
     send()
     if readsRequest { takeHeld() }
   }

@@ -9,6 +9,7 @@ final class EventLoop: @unchecked Sendable {
   enum Message: Sendable {
     case accepted(Descriptor)
     case decided(Connection, Plan)
+    case resumed(Connection)
     /// The files of a closed connection are closed, so that there is a place for another one.
     case released
     /// A client waits for a place, and the other loop has none.
@@ -126,6 +127,7 @@ final class EventLoop: @unchecked Sendable {
     switch message {
     case .accepted(let socket): serve(socket)
     case .decided(let connection, let plan): connection.decided(plan)
+    case .resumed(let connection): connection.resume()
     case .released: released()
     case .crowded:
       // The socket is added again below, because the poller may have reported the waiting client to the other loop only.

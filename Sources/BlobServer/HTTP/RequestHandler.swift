@@ -12,7 +12,13 @@ struct RequestHandler {
     (self.service, self.counters, self.route) = (service, counters, route)
   }
 
-  func plan(_ request: Request) -> Plan { route(request, service) }
+  /// The routes of a store in the network wait for it, so they run on a worker.
+  func plan(_ request: Request) -> Plan {
+    guard let relays = service.relays else { return route(request, service) }
+    return .later { [route, service] decided in
+      relays.submit { service.follow(route(request, service), decided) }
+    }
+  }
 
   func received(_ count: Int) { counters.bytesReceived.add(Int64(count)) }
   func requestBegan() { counters.requests.add(1, ordering: .sequentiallyConsistent) }

@@ -4,10 +4,15 @@ import Blobs
 /// Sends responses on one connection, as fast as the socket accepts them: a header section with the body bytes that are
 /// in memory, followed by bytes of files. The bytes of a single file are sent without a copy if the system supports it.
 struct ResponseWriter {
-  enum Outcome { case done, blocked, broken }
+  enum Outcome {
+    case done, blocked, broken
+    /// The next bytes have not come from another computer yet.
+    case starved
+  }
   private enum Source {
     case file(OpenItem, rest: Range<Int64>)
     case archive(ArchiveReader)
+    case feed(ContentFeed)
   }
 
   private let stream: ClientStream
@@ -31,14 +36,39 @@ struct ResponseWriter {
   mutating func add(_ bytes: [UInt8], then body: Reply.Body? = nil) {
     if text.isEmpty { text = bytes[...] } else { text += bytes }
     switch body {
-    case .file(let item, let range) where !range.isEmpty: source = .file(item, rest: range)
+    case .file(let item, let range) where !range.isEmpty:
+      if case .remote(let content) = item.content {
+        source = .feed(content.start(range))
+      } else {
+        source = .file(item, rest: range)
+      }
     case .archive(let part) where !part.range.isEmpty: source = .archive(ArchiveReader(part))
     case .file, .archive, .bytes, nil: break
     }
   }
 
-  /// `room` is a buffer for file bytes that the system cannot send directly.
-  mutating func flush(through room: UnsafeMutableRawBufferPointer) -> Outcome {
+  /// Call when nothing more is sent.
+  func stop() { if case .feed(let feed) = source { feed.stop() } }
+
+  /// `room` is a buffer for file bytes that the system cannot send directly. `wake` is called after `.starved`, once there
+  /// are bytes again.
+  mutating func flush(
+    through room: UnsafeMutableRawBufferPointer, orCall wake: @escaping @Sendable () -> Void = {}
+  ) -> Outcome {
+    while true {
+      let outcome = flushOnce(through: room)
+      guard case .done = outcome, case .feed(let feed) = source else { return outcome }
+      switch feed.next(orCall: wake) {
+      case .bytes(let bytes): text = bytes[...]
+      case .nothing: return .starved
+      case .end: source = nil
+      // The promised length cannot be delivered.
+      case .failed: return .broken
+      }
+    }
+  }
+
+  private mutating func flushOnce(through room: UnsafeMutableRawBufferPointer) -> Outcome {
     while !text.isEmpty {
       let sent = text.withUnsafeBytes { stream.send($0, hasMore: source != nil) }
       guard let sent else { return .broken }
@@ -50,7 +80,7 @@ struct ResponseWriter {
     switch source {
     case .file(let item, let rest): return send(item, rest, through: room)
     case .archive(let reader): return send(reader, through: room)
-    case nil: return .done
+    case .feed, nil: return .done
     }
   }
 
@@ -62,7 +92,9 @@ struct ResponseWriter {
     while !rest.isEmpty, rest.lowerBound < pause {
       let count = Int(min(Int64(rest.count), Self.mostAtOnce))
       // If the file was truncated, the promised length cannot be delivered.
-      guard let sent = stream.send(item.file, at: rest.lowerBound, count, through: room) else { return .broken }
+      guard let file = item.file, let sent = stream.send(file, at: rest.lowerBound, count, through: room) else {
+        return .broken
+      }
       if sent == 0 { break }
       self.sent += Int64(sent)
       rest = rest.lowerBound + Int64(sent)..<rest.upperBound

@@ -7,7 +7,7 @@ import Blobs
 /// An entry has `name` (with U+FFFD for bytes that are not UTF-8), `folder`, `size` in bytes, `modified` in seconds since
 /// 1970, `thumbnail`, the URL of its preview if its name is that of a photo, and `url`, which is relative to the folder's URL. The URL of a file has the ticket that it needs, and is null if
 /// files cannot be read. `next` is the percent-encoded name for `after=` in the next request; null: there are no more names.
-/// `archive` is the URL of the folder with all below as a ZIP; null: files cannot be read.
+/// `archive` is the URL of the folder with all below as a ZIP; null: files cannot be read, or not at once.
 enum FolderJSON {
   static func reply(_ path: ServedPath, _ list: FolderPage, _ call: RoutedRequest) -> Reply {
     let service = call.service
@@ -37,7 +37,7 @@ enum FolderJSON {
   }
 
   private static func archive(of folder: ServedPath, _ service: Service) -> String? {
-    if service.options.reading != .files { return nil }
+    if service.options.reading != .files || service.store.abilities.archiving == nil { return nil }
     return "./?archive=zip" + (service.access.ticket(forArchiveOf: folder).map { "&ticket=\($0)" } ?? "")
   }
 

@@ -93,14 +93,14 @@ enum GetRoutes {
 }
 
 /// The media type for a file name, by its extension.
-struct MediaType {
-  let text: String
+package struct MediaType {
+  package let text: String
   /// Whether a browser displays the file; other files are downloaded.
   var isShown: Bool { text.hasPrefix("image/") || text.hasPrefix("video/") }
   /// Whether cameras put a preview into such files.
   var mayHavePreview: Bool { withPreview.contains(text) }
 
-  init(_ name: BytePath) {
+  package init(_ name: BytePath) {
     let parts = name.bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     let ending = parts.count > 1 ? String(decoding: parts.last!, as: UTF8.self).lowercased() : ""
     text = types[ending] ?? "application/octet-stream"

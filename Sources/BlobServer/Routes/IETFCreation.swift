@@ -105,7 +105,10 @@ final class IETFReceiver: BodyReceiver {
     target = call.target
     // A client that sends without a length may have no copy of the bytes that are in transit, so it gets progress
     // reports. A proxy could take the first of them for the final response, and the client can do without them.
-    let listens = call.request.contentLength == nil && digests?.isNeeded != true && call.request.asksForInterim
+    // On a worker, nothing may be sent during the body.
+    let isRelayed = call.service.relays != nil
+    let listens =
+      !isRelayed && call.request.contentLength == nil && digests?.isNeeded != true && call.request.asksForInterim
     teller = listens ? InterimProgress(to: call.request, ietf) : nil
   }
 

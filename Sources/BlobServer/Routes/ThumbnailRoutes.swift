@@ -35,11 +35,12 @@ enum ThumbnailRoutes {
 
   /// nil if the file cannot be read.
   private static func start(of file: OpenItem) -> [UInt8]? {
+    guard let descriptor = file.file else { return nil }
     let most = Int(min(file.item.length, Int64(ServerOptions.mostReadForThumbnail)))
     var count = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: most) { room, filled in
       while filled < most {
-        count = pread(file.file.number, room.baseAddress! + filled, most - filled, off_t(filled))
+        count = pread(descriptor.number, room.baseAddress! + filled, most - filled, off_t(filled))
         if count < 0, errno == EINTR { continue }
         if count <= 0 { return }
         filled += count

@@ -9,6 +9,10 @@ package struct TargetState: Sendable {
   package var refusal: ServerError?
   /// Clients may learn nothing of `item`, except that it is there.
   package var isConcealed = false
+
+  package init(item: StoredItem? = nil, refusal: ServerError? = nil, isConcealed: Bool = false) {
+    (self.item, self.refusal, self.isConcealed) = (item, refusal, isConcealed)
+  }
 }
 
 extension ExistingRule {

@@ -132,9 +132,10 @@ extension FileStore {
   package func digest(
     of file: OpenItem, _ algorithm: Digest.Algorithm, fromDisk: Bool, while isWanted: () -> Bool
   ) throws(ServerError) -> [UInt8]? {
-    if fromDisk { dropCachedContent(file.file.number) }
+    guard let descriptor = file.file else { preconditionFailure("a file of another store") }
+    if fromDisk { dropCachedContent(descriptor.number) }
     let found = try FileReception.digests(
-      [algorithm], of: file.file, length: file.item.length, interruption, { "read a file" }, while: isWanted)
+      [algorithm], of: descriptor, length: file.item.length, interruption, { "read a file" }, while: isWanted)
     return found?[algorithm]
   }
 

@@ -173,7 +173,7 @@ extension FileStore {
     if fstat(file.number, &status) != 0 { throw failed("look at", path.description) }
     let item = try Self.item(status, path)
     if item.isFolder { throw ServerError(409, "\(path) is a folder") }
-    return OpenItem(item: item, file: file)
+    return OpenItem(item: item, content: .file(file))
   }
 
   func removeOpenly(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {

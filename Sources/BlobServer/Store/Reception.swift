@@ -15,8 +15,8 @@ package protocol Reception: AnyObject, Sendable {
   /// Appends bytes. After a throw (413: larger than the quota; 507: no room is left) the bytes already written stay.
   func append(_ piece: BodyPiece) throws(ServerError)
 
-  /// Call after the last byte of a request was appended, and before its bytes are acknowledged: makes all of them safe. A
-  /// file that has all its bytes need not be safe before `publish`.
+  /// Call after the last byte of a request was appended, and before its bytes are acknowledged: makes all of them safe. As
+  /// long as the upload has no record, a store may put that off until `save` or `publish`.
   func settle() throws(ServerError)
 
   /// Call if a request has ended before `settle`: drops the bytes that are not safe. Does not block.

@@ -14,6 +14,17 @@ package struct StoredItem: Sendable, Hashable {
   /// Distinguishes successive files at the same path.
   package var inode: UInt64
 
+  package init(
+    isFolder: Bool, length: Int64, modified: Int64, modifiedSeconds: Int64, changed: Int64, inode: UInt64
+  ) {
+    self.isFolder = isFolder
+    self.length = length
+    self.modified = modified
+    self.modifiedSeconds = modifiedSeconds
+    self.changed = changed
+    self.inode = inode
+  }
+
   /// A strong validator: different bytes under the same name have another inode or another change time. The
   /// modification time would not be enough, because clients can choose it and inode numbers are reused. RFC 9110
   /// §8.8.3.
@@ -22,10 +33,20 @@ package struct StoredItem: Sendable, Hashable {
   }
 }
 
-/// An open file. Its descriptor is open as long as this value exists.
+/// An open file. A descriptor is open as long as this value exists.
 package struct OpenItem: Sendable {
+  package enum Content: Sendable {
+    case file(Descriptor)
+    /// Its bytes are at another computer.
+    case remote(any RemoteContent)
+  }
   package var item: StoredItem
-  package var file: Descriptor
+  package var content: Content
+
+  package init(item: StoredItem, content: Content) { (self.item, self.content) = (item, content) }
+
+  /// nil: the file is at another computer.
+  var file: Descriptor? { if case .file(let file) = content { file } else { nil } }
 }
 
 /// A part of a folder's entries.
@@ -35,12 +56,18 @@ package struct FolderPage: Sendable {
   package var next: BytePath?
   /// Whether this part begins with the first name.
   package var isFirst: Bool
+
+  package init(entries: [StoredEntry], next: BytePath?, isFirst: Bool) {
+    (self.entries, self.next, self.isFirst) = (entries, next, isFirst)
+  }
 }
 
 /// An entry of a folder listing.
 package struct StoredEntry: Sendable {
   package var name: BytePath
   package var item: StoredItem
+
+  package init(name: BytePath, item: StoredItem) { (self.name, self.item) = (name, item) }
 }
 
 /// The result of a publication.

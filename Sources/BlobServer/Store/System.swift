@@ -234,7 +234,7 @@ extension stat {
 }
 
 /// The current time in nanoseconds since 1970.
-func wallClock() -> Int64 {
+package func wallClock() -> Int64 {
   var time = timespec()
   clock_gettime(CLOCK_REALTIME, &time)
   return nanoseconds(time)

@@ -79,7 +79,7 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   }
 
   /// Whether the rule allows replacing an existing file.
-  var replaces: Bool {
+  package var replaces: Bool {
     switch self {
     case .replace, .replaceFound, .replaceVersion: true
     case .keep, .mustBeNew: false
@@ -90,7 +90,7 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   func bound(to item: StoredItem?) -> ExistingRule { self == .replace ? .replaceFound(etag: item?.etag) : self }
 
   /// Whether a file of this version is replaced without a comparison of its bytes.
-  func replaces(_ item: StoredItem) -> Bool {
+  package func replaces(_ item: StoredItem) -> Bool {
     switch self {
     case .replace: true
     case .replaceFound(let etag): item.etag == etag
@@ -100,14 +100,14 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   }
 
   /// The refusal of an upload whose bytes differ from those of the file at its target, which is kept.
-  func hasOtherBytes(_ target: ServedPath) -> ServerError {
+  package func hasOtherBytes(_ target: ServedPath) -> ServerError {
     let text = "\(target) exists with other bytes"
     if !replaces { return ServerError(409, text, kind: .nameTaken) }
     return ServerError(409, "\(text), which another upload brought after this one began; push again to replace them")
   }
 
   /// Throws 412 if the rule requires a version other than `item`; nil: no file exists.
-  func checkVersion(_ item: StoredItem?, at target: ServedPath) throws(ServerError) {
+  package func checkVersion(_ item: StoredItem?, at target: ServedPath) throws(ServerError) {
     if case .replaceVersion(let etag) = self, item?.etag != etag {
       throw ServerError(412, "\(target) is not the version that If-Match names")
     }
@@ -181,7 +181,7 @@ package struct UploadRecord: Sendable, Equatable {
   }
 
   /// Whether an upload with this many bytes has all of them, and may be published. Not for a final upload.
-  func isComplete(at offset: Int64) -> Bool { offset == length && !awaitsEnd }
+  package func isComplete(at offset: Int64) -> Bool { offset == length && !awaitsEnd }
 
   /// The record's text, one field per line. Version 2 has fields that only some uploads need, and ends with a marker
   /// line.
@@ -258,4 +258,8 @@ package struct SavedUpload: Sendable {
   package var isFinished: Bool
   /// Time of its expiry in nanoseconds since 1970.
   package var expires: Int64
+
+  package init(record: UploadRecord, offset: Int64, isFinished: Bool, expires: Int64) {
+    (self.record, self.offset, self.isFinished, self.expires) = (record, offset, isFinished, expires)
+  }
 }

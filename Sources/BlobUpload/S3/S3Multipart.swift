@@ -207,7 +207,8 @@ public struct S3Multipart: UploadProtocol {
   func send(
     _ request: HTTPRequest, vouchedBy slice: BlobSlice, _ with: UploadContext
   ) async throws(UploadError) -> (HTTPResponse, S3Body) {
-    let canSkipChecksum = canSkipChecksum(request.url)
+    // A body that is read once has no checksum.
+    let canSkipChecksum = canSkipChecksum(request.url) && slice.canBeReadTwice
     if !canSkipChecksum || acquaintance.heedsChecksums != nil {
       return try await send(request, slice, canSkipChecksum, with)
     }

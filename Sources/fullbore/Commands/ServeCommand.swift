@@ -1,13 +1,15 @@
 import BlobHTTP
 import BlobMedia
 import BlobServer
+import BlobServerS3
 import Blobs
 import Platform
 
 /// Receives uploads into a folder until it is stopped.
 struct ServeCommand: Command {
   static let declaration = CommandDeclaration(
-    name: "serve", synopsis: "serve FOLDER", summary: "receive uploads into FOLDER",
+    name: "serve", synopsis: "serve FOLDER|--to s3://BUCKET/PREFIX/",
+    summary: "receive uploads into FOLDER or a bucket",
     options: ShareOptions.declared + [
       .value(
         "listen", "ADDRESS:PORT",
@@ -41,10 +43,11 @@ struct ServeCommand: Command {
       + [
         .value("tls-cert", "FILE", "speak HTTPS with this certificate and those it is signed with, PEM"),
         .value("tls-key", "FILE", "the certificate's key, PEM; nobody else should be able to read it"),
-      ].inGroup(.credentials) + MonitoringOptions.declared
+      ].inGroup(.credentials) + MonitoringOptions.declared + ServeBucket.declared
       + [.flag("json", "print an object of JSON a line: the URL, what is sent, each received file")].inGroup(.output),
     examples: [
       .init("serve ~/Pictures/in --share", "from phones nearby: shows a QR code that opens a page which sends"),
+      .init("serve --to s3://photos/in/", "into a bucket: nothing of a file is stored on this computer"),
       .init("serve /srv/photos --listen :8080 --token-file token", "for 'fullbore push' and others, on every address"),
     ],
     notes: """
@@ -64,6 +67,8 @@ struct ServeCommand: Command {
   let options: ServerOptions
   /// nil: the server is not for browsers of people nearby.
   let share: ShareOptions?
+  /// nil: files are stored in a folder.
+  let bucket: ServeBucket?
   let monitoring: MonitoringOptions
   let listen: ListenAddress
   /// Whether the server uses a certificate of its own.
@@ -72,15 +77,17 @@ struct ServeCommand: Command {
   let isQuiet: Bool
 
   init(_ arguments: Arguments) throws(UsageError) {
-    guard arguments.operands.count == 1 else {
+    bucket = try ServeBucket(arguments)
+    guard bucket != nil || arguments.operands.count == 1 else {
       throw UsageError(arguments.operands.isEmpty ? "into which folder?" : "one folder is wanted")
     }
     let wanted = "ADDRESS:PORT, like 127.0.0.1:8080 or [::1]:0"
     let listen =
       try arguments.parsed("listen", wanted: wanted) { ListenAddress($0) }
       ?? ListenAddress(arguments.flag("share") ? "0.0.0.0:8080" : "127.0.0.1:8080")!
-    var options = ServerOptions(
-      folder: try Self.folder(arguments.operands[0]), address: listen.address, port: listen.port)
+    let folder: BytePath
+    if let bucket { folder = bucket.state } else { folder = try Self.folder(arguments.operands[0]) }
+    var options = ServerOptions(folder: folder, address: listen.address, port: listen.port)
     let share = try ShareOptions(arguments, &options)
     if share != nil, arguments.value("listen") == nil { options.lastPort = 8099 }
     if let file = arguments.value("token-file") {
@@ -173,6 +180,7 @@ struct ServeCommand: Command {
     do throws(ServerError) {
       let observers = try ServeObservers(monitoring, options.folder, report)
       observers.observe(&options)
+      let store = if let bucket { try await bucket.open(expire: options.expire) } else { S3Store?.none }
       let (server, certificate) = try await BlockingPool.shared.run { [options] () throws(ServerError) in
         let certificate = signsItself ? try OwnCertificate.prepare(for: listen) : nil
         var options = options
@@ -180,6 +188,7 @@ struct ServeCommand: Command {
           options.tls = certificate.files
           warnIfOthersCanRead(certificate.files.key, report)
         }
+        if let store { return (try Server(options, store), certificate) }
         return (try Server(options), certificate)
       }
       // Before the URL is printed: a program that reads it may send a signal at once.
@@ -239,10 +248,10 @@ struct ServeCommand: Command {
         """)
     }
     let what = options.isReadOnly ? "Giving the files of" : "Receiving into"
-    Console.error.write("\(what) \(shown(options.folder)). \(share?.end ?? "Ctrl-C ends it.")\n")
+    Console.error.write("\(what) \(bucket?.name ?? shown(options.folder)). \(share?.end ?? "Ctrl-C ends it.")\n")
   }
 
-  private static func folder(_ path: BytePath) throws(UsageError) -> BytePath {
+  static func folder(_ path: BytePath) throws(UsageError) -> BytePath {
     var status = stat()
     if path.withCString({ stat($0, &status) }) != 0 {
       throw UsageError("\(shown(path)): \(String(cString: strerror(errno))); make the folder first")

@@ -5,9 +5,9 @@
 #endif
 
 /// Values in columns of text.
-enum JSONColumn {
+package enum JSONColumn {
   /// Equal values give the same text.
-  static func encode(_ value: some Encodable) -> String {
+  package static func encode(_ value: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     // Strings, numbers and dictionaries of them can always be encoded.
@@ -18,7 +18,7 @@ enum JSONColumn {
   static func list(_ ids: some Sequence<Int64>) -> String { "[\(ids.map(String.init).joined(separator: ","))]" }
 
   /// nil for invalid text; the callers decide what to do.
-  static func decode<Value: Decodable>(_ text: String) -> Value? {
+  package static func decode<Value: Decodable>(_ text: String) -> Value? {
     try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
   }
 }

@@ -1,0 +1,96 @@
+import BlobHTTP
+import BlobServer
+import BlobUpload
+import Blobs
+
+/// The place in a bucket where a server stores its files, for threads that may block.
+struct S3Bucket: Sendable {
+  let s3: S3Multipart
+  let context: UploadContext
+  /// Ends in a slash.
+  let place: HTTPURL
+
+  init(_ destination: UploadDestination, over transport: any Transport) {
+    guard let s3 = destination.uploadProtocol as? S3Multipart else { preconditionFailure("the destination is not S3") }
+    self.s3 = s3
+    context = UploadContext(destination, over: transport)
+    place = destination.endpoint
+  }
+
+  /// The object of a file.
+  func url(of path: ServedPath) -> HTTPURL { path.isRoot ? place : place.appending(pathBytes: path.bytes) }
+
+  /// The beginning of the names of all objects in a folder.
+  func folder(_ path: ServedPath) -> HTTPURL {
+    path.isRoot ? place : place.appending(pathBytes: path.bytes + [UInt8(ascii: "/")])
+  }
+
+  /// The object of a file, with its media type.
+  func target(_ path: ServedPath, length: Int64?, overwrites: Bool = false) -> UploadTarget {
+    UploadTarget(
+      endpoint: place, url: url(of: path), path: BytePath(path.bytes), length: length,
+      contentType: MediaType(path.name).text, overwrite: overwrites)
+  }
+
+  /// The object of bytes of an upload that do not fill a part yet. No client can name it.
+  func tail(of id: UploadID, isSecond: Bool) -> HTTPURL {
+    place.appending(pathBytes: Array("\(ServedPath.storeName)/\(id).tail\(isSecond ? "2" : "")".utf8))
+  }
+
+  func tailTarget(of id: UploadID, isSecond: Bool, length: Int64) -> UploadTarget {
+    let url = tail(of: id, isSecond: isSecond)
+    return UploadTarget(endpoint: place, url: url, path: BytePath("\(id).tail"), length: length, overwrite: true)
+  }
+
+  /// Runs `work` as a task, and blocks until it ends.
+  func wait<Result: Sendable>(
+    _ work: @escaping @Sendable (S3Multipart, UploadContext) async throws(UploadError) -> Result
+  ) throws(ServerError) -> Result {
+    do throws(UploadError) { return try start(work).value() } catch { throw ServerError(storing: error) }
+  }
+
+  /// Runs `work` as a task, which ends by itself.
+  func start<Result: Sendable>(
+    _ work: @escaping @Sendable (S3Multipart, UploadContext) async throws(UploadError) -> Result
+  ) -> RunningRequest<Result> {
+    RunningRequest { [s3, context] () async throws(UploadError) in try await work(s3, context) }
+  }
+}
+
+/// A request that runs as a task, and for whose result another thread waits.
+final class RunningRequest<Value: Sendable>: Sendable {
+  private let result: Monitor<Result<Value, UploadError>?>
+  private let task: Task<Void, Never>
+
+  init(_ work: @escaping @Sendable () async throws(UploadError) -> Value) {
+    let result = Monitor<Result<Value, UploadError>?>(nil)
+    self.result = result
+    task = Task {
+      do throws(UploadError) {
+        let value = try await work()
+        result.update { $0 = .success(value) }
+      } catch {
+        result.update { $0 = .failure(error) }
+      }
+    }
+  }
+
+  /// Blocks until the request has ended.
+  func value() throws(UploadError) -> Value { try result.wait { $0 }.get() }
+
+  func cancel() { task.cancel() }
+}
+
+extension ServerError {
+  /// The error for a client if the bucket's server has answered with an error, or not at all.
+  init(storing error: UploadError) {
+    let isTemporary =
+      switch error.recovery {
+      case .retry, .resync, .restart, .adapt: true
+      case .shrink, .giveUp: error.side == .source || error.side == .cancelled
+      }
+    // The client's request was correct, so the status is at least 500, and its upload stays.
+    self.init(isTemporary ? 503 : 500, "the place where this server stores its files failed: \(error.message)")
+    if isTemporary { headers["Retry-After"] = "2" }
+  }
+}

@@ -1,0 +1,277 @@
+import BlobCrypto
+import BlobHTTP
+import BlobServer
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// An upload on its way into a bucket. Bytes go on while they arrive, as a part whose length is the least of the size of a
+/// part and what the request still brings. What does not fill a part becomes an object of its own, the tail, which is read
+/// back as the beginning of the next part.
+final class S3Reception: Reception {
+  private struct State {
+    /// What the notes have.
+    var stored: StoredBytes
+    /// What the bucket has with the provisional bytes since `hold`, and their notes; nil: no bytes are provisional.
+    var held: (stored: StoredBytes, notes: [StoredBytes.Note])?
+    /// The length of the whole file; nil: not known yet.
+    var total: Int64?
+    /// The bytes that the request still brings; nil: not known.
+    var coming: Int64?
+    var sender: PartSender?
+    /// Bytes in memory: those of a short file, or of a part of a request of unknown length, which begins with the tail.
+    var buffer: [UInt8] = []
+    var permit: MemoryBudget.Permit?
+    var isSettled = true
+    var isDiscarded = false
+
+    var current: StoredBytes { held?.stored ?? stored }
+    /// Which object the next tail goes to: it extends the one that is kept, or is provisional.
+    var nextTailIsSecond: Bool { held == nil ? stored.tail.isSecond : !stored.tail.isSecond }
+    var length: Int64 {
+      if let sender { return current.inParts + sender.length - sender.left }
+      return buffer.isEmpty ? current.length : current.inParts + Int64(buffer.count)
+    }
+
+    /// Drops the bytes that the bucket does not have.
+    mutating func dropUnstored() {
+      sender?.abandon()
+      (sender, buffer, permit, isSettled) = (nil, [], nil, true)
+    }
+  }
+  let id: UploadID
+  private let target: ServedPath
+  private let store: S3Store
+  private let state: Mutex<State>
+  private var bucket: S3Bucket { store.bucket }
+
+  init(_ id: UploadID, for target: ServedPath, _ stored: StoredBytes, total: Int64?, _ store: S3Store) {
+    (self.id, self.target, self.store) = (id, target, store)
+    state = Mutex(State(stored: stored, total: total))
+  }
+
+  var length: Int64 { state.withLock { $0.length } }
+  var safeLength: Int64 { state.withLock { $0.isSettled ? $0.length : $0.current.length } }
+
+  func expect(_ count: Int64?) { state.withLock { $0.coming = count } }
+
+  func append(_ piece: BodyPiece) throws(ServerError) {
+    guard case .bytes(let bytes) = piece else { preconditionFailure("a store in the network takes no pipes") }
+    try state.withLock { (state) throws(ServerError) in
+      state.isSettled = false
+      var rest = bytes
+      do throws(ServerError) {
+        while !rest.isEmpty {
+          let count = try take(rest, &state)
+          state.coming = state.coming.map { $0 - Int64(count) }
+          rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        }
+      } catch {
+        state.dropUnstored()
+        throw error
+      }
+    }
+  }
+
+  /// Takes some of the bytes, and returns how many.
+  private func take(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws(ServerError) -> Int {
+    if state.sender == nil, state.permit == nil { try begin(&state) }
+    if let sender = state.sender {
+      let piece = UnsafeRawBufferPointer(rebasing: bytes.prefix(Int(clamping: sender.left)))
+      try sender.write(piece)
+      if sender.left == 0 { try end(sender, &state) }
+      return piece.count
+    }
+    let size = Int(store.leastPart(of: state.current.next))
+    let piece = bytes.prefix(size - state.buffer.count)
+    state.buffer += piece
+    if state.buffer.count == size { try sendBuffer(&state) }
+    return piece.count
+  }
+
+  /// Decides where the next bytes go.
+  private func begin(_ state: inout State) throws(ServerError) {
+    let stored = state.current
+    guard let coming = state.coming else {
+      // A part needs its length before its first byte, so it is collected in memory.
+      guard let permit = store.memory.take(Int(store.leastPart(of: stored.next))) else {
+        var error = ServerError(
+          503, "too many uploads of unknown length at once: send Content-Length, or try again in a moment")
+        error.headers["Retry-After"] = "5"
+        throw error
+      }
+      state.permit = permit
+      if stored.tail.length > 0 { state.buffer = try store.readTail(of: id, stored.tail) }
+      return
+    }
+    let isShort = stored.isEmpty && coming == state.total && coming <= S3Store.mostInMemory
+    if isShort, let permit = store.memory.take(Int(coming)) {
+      state.permit = permit
+      return
+    }
+    let length = min(store.partSize(of: stored.next), stored.tail.length + coming)
+    let isPart = length >= store.leastPart(of: stored.next) || stored.inParts + length == state.total
+    let sender = try isPart ? partSender(length, &state) : tailSender(length, &state)
+    state.sender = sender
+    if stored.tail.length > 0 { try store.copyTail(of: id, stored.tail, to: sender) }
+  }
+
+  private func tailSender(_ length: Int64, _ state: inout State) throws(ServerError) -> PartSender {
+    if !state.current.hasTails { try keep(StoredBytes.Note(hasTails: true), &state) }
+    let target = bucket.tailTarget(of: id, isSecond: state.nextTailIsSecond, length: length)
+    return PartSender(length: length, bucket) { slice, s3, context async throws(UploadError) in
+      let part = Part(number: 1, start: 0, length: length, isLast: true)
+      _ = try await s3.create(target, first: FirstPart(part, slice), context)
+      return nil
+    }
+  }
+
+  private func partSender(_ length: Int64, _ state: inout State) throws(ServerError) -> PartSender {
+    let session = try session(&state)
+    let stored = state.current
+    let part = Part(number: stored.next, start: stored.inParts, length: length, isLast: false)
+    return PartSender(length: length, bucket) { slice, s3, context async throws(UploadError) in
+      guard case .receipt(let receipt, _) = try await s3.send(part, slice, to: session, context) else { return nil }
+      return receipt
+    }
+  }
+
+  /// The multipart upload, which is begun now if there is none.
+  private func session(_ state: inout State) throws(ServerError) -> UploadSession {
+    if let session = state.current.session { return session }
+    let target = bucket.target(target, length: state.total)
+    let session = try bucket.wait { s3, context async throws(UploadError) in
+      try await s3.beginParts(of: target, context)
+    }
+    try keep(StoredBytes.Note(session: session), &state)
+    return session
+  }
+
+  /// Notes what must be deleted one day, whether or not the bytes are provisional.
+  private func keep(_ note: StoredBytes.Note, _ state: inout State) throws(ServerError) {
+    try store.records.note(note.line, for: id)
+    state.stored.take(note)
+    state.held?.stored.take(note)
+  }
+
+  private func end(_ sender: PartSender, _ state: inout State) throws(ServerError) {
+    let (receipt, sha256) = try sender.finish()
+    state.sender = nil
+    var note = StoredBytes.Note()
+    if let receipt {
+      note.part = StoredBytes.Piece(receipt: receipt, sha256: sha256)
+    } else {
+      note.tail = StoredBytes.Tail(length: sender.length, sha256: sha256, isSecond: state.nextTailIsSecond)
+    }
+    if state.held == nil {
+      try store.records.note(note.line, for: id)
+      state.stored.take(note)
+    } else {
+      state.held?.stored.take(note)
+      state.held?.notes.append(note)
+    }
+  }
+
+  /// Sends the bytes in memory, as a part if they are enough for one or the last ones.
+  private func sendBuffer(_ state: inout State, isLast: Bool = false) throws(ServerError) {
+    let length = Int64(state.buffer.count)
+    let isPart = isLast || length >= store.leastPart(of: state.current.next)
+    let sender = try isPart ? partSender(length, &state) : tailSender(length, &state)
+    try sender.write(all: state.buffer)
+    try end(sender, &state)
+    (state.buffer, state.permit) = ([], nil)
+  }
+
+  func settle() throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      do throws(ServerError) {
+        if state.sender != nil { throw ServerError(500, "the upload \(id) has fewer bytes than were announced") }
+        // A short file without a record is sent when it is published, in one request.
+        let isShort = state.current.isEmpty && state.buffer.count <= S3Store.mostInMemory && state.held == nil
+        if isShort, store.isUnsaved(id) {
+          state.permit?.shrink(to: state.buffer.count)
+        } else if !state.buffer.isEmpty {
+          try sendBuffer(&state)
+        }
+        state.isSettled = true
+      } catch {
+        state.dropUnstored()
+        throw error
+      }
+    }
+  }
+
+  /// Call when the upload has got a record: bytes in memory that are settled must be safe from now on.
+  func hasBeenSaved(total: Int64?) throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      state.total = total ?? state.total
+      if state.isSettled, !state.buffer.isEmpty { try sendBuffer(&state) }
+    }
+  }
+
+  func retreat() { state.withLock { if !$0.isSettled { $0.dropUnstored() } } }
+
+  func hold() throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      // Earlier bytes stay, whatever becomes of the provisional ones.
+      if !state.buffer.isEmpty { try sendBuffer(&state) }
+      state.held = (state.stored, [])
+    }
+  }
+
+  func keep() throws(ServerError) {
+    try state.withLock { (state) throws(ServerError) in
+      while let note = state.held?.notes.first {
+        try store.records.note(note.line, for: id)
+        state.stored.take(note)
+        state.held?.notes.removeFirst()
+      }
+      state.held = nil
+    }
+  }
+
+  func drop() {
+    state.withLock { state in
+      state.dropUnstored()
+      state.held = nil
+    }
+  }
+
+  func discard() {
+    let stored = state.withLock { state -> StoredBytes? in
+      if state.isDiscarded { return nil }
+      state.dropUnstored()
+      state.isDiscarded = true
+      return state.stored
+    }
+    if let stored { store.discard(id, stored) }
+  }
+
+  /// Call when the bytes are an object. Nothing is left to discard.
+  func hasBecomeObject() { state.withLock { $0.isDiscarded = true } }
+
+  /// What is published: bytes that one request sends, or else parts. `digests` are those of the pieces of the file.
+  struct Content: Sendable {
+    var bytes: [UInt8]?
+    var stored: StoredBytes
+    var digests: [PieceDigest]
+    var length: Int64 { digests.reduce(0) { $0 + $1.length } }
+  }
+
+  /// Ends the reception: all bytes are in parts, or are few enough for one request.
+  func content() throws(ServerError) -> Content {
+    try state.withLock { (state) throws(ServerError) in
+      if state.sender != nil { throw ServerError(500, "the upload \(id) is still being written") }
+      if state.buffer.isEmpty, state.current.tail.length > 0 {
+        state.buffer = try store.readTail(of: id, state.current.tail)
+      }
+      if state.current.session == nil {
+        let bytes = state.buffer
+        let digest = PieceDigest(length: Int64(bytes.count), sha256: Digest.hex(of: bytes, .sha256))
+        return Content(bytes: bytes, stored: state.current, digests: [digest])
+      }
+      if !state.buffer.isEmpty { try sendBuffer(&state, isLast: true) }
+      return Content(bytes: nil, stored: state.current, digests: state.current.digests)
+    }
+  }
+}

@@ -1,0 +1,170 @@
+import BlobCrypto
+import BlobHTTP
+import BlobServer
+import BlobUpload
+import Blobs
+
+extension S3Store {
+  package func publish(
+    _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
+  ) throws(ServerError) -> Publication {
+    guard let reception = reception as? S3Reception else { preconditionFailure("a reception of another store") }
+    do throws(ServerError) {
+      let content = try reception.content()
+      let publication = try publish(content, record)
+      try end(reception, content, record, publication, isSaved: isSaved)
+      return publication
+    } catch {
+      if error.endsUpload { delete(reception.id) }
+      throw error
+    }
+  }
+
+  private func publish(_ content: S3Reception.Content, _ record: UploadRecord) throws(ServerError) -> Publication {
+    // With a rule that replaces nothing, the request that makes the object asks whether the name is free.
+    var asks = record.existing.replaces
+    for _ in 0..<3 {
+      let head = asks ? try head(of: record.target) : nil
+      if let head {
+        let item = StoredItem(head)
+        try record.existing.admit(item, at: record.target, length: content.length)
+        if !record.existing.replaces(item) {
+          let object = S3Content(bucket: bucket, url: bucket.url(of: record.target), tag: head.tag)
+          if try hasSameBytes(object, content) { return Publication(outcome: .same, item: item) }
+          throw record.existing.hasOtherBytes(record.target)
+        }
+      } else {
+        try record.existing.checkVersion(nil, at: record.target)
+      }
+      if let (item, wasThere) = try make(content, record, replacing: head) {
+        return Publication(outcome: wasThere ? .same : head == nil ? .created : .replaced, item: item)
+      }
+      // Another upload has taken or replaced the name just now, so the rule is applied to what it has brought.
+      asks = true
+    }
+    throw ServerError(503, "\(record.target) comes and goes in the server's store")
+  }
+
+  /// Makes the object. `old`: the one that it replaces; nil: none may have its name. Returns nil if another one has it.
+  /// `wasThere`: an object with the same bytes was there already, as after a kill of the server between the completion and
+  /// the record of it.
+  private func make(
+    _ content: S3Reception.Content, _ record: UploadRecord, replacing old: S3Head?
+  ) throws(ServerError) -> (StoredItem, wasThere: Bool)? {
+    let length = content.length
+    let target = bucket.target(record.target, length: length, overwrites: old != nil)
+    let request = bucket.start { s3, context async throws(UploadError) -> UploadResult? in
+      if let bytes = content.bytes {
+        let part = Part(number: 1, start: 0, length: length, isLast: true)
+        let held = try await s3.create(target, first: FirstPart(part, BlobSlice(DataSource(bytes))), context)
+        guard case .finished(let result) = held else { return nil }
+        return result
+      }
+      guard let session = content.stored.session else { return nil }
+      let ending = s3.session(session, overwrites: target.overwrite)
+      return try await s3.complete(ending, content.stored.parts.map(\.receipt), context)
+    }
+    var result: UploadResult?
+    do throws(UploadError) {
+      result = try request.value()
+    } catch {
+      if error.status == 412 { return nil }
+      throw ServerError(storing: error)
+    }
+    let wasThere = result?.isCompared == true
+    if let tag = result?.state["etag"] {
+      return (StoredItem(length: length, tag: tag, modifiedSeconds: 0), wasThere)
+    }
+    guard let head = try head(of: record.target) else { throw ServerError(503, "\(record.target) was not stored") }
+    return (StoredItem(head), wasThere)
+  }
+
+  /// Whether an object consists of pieces with these digests.
+  private func hasSameBytes(
+    _ object: S3Content, _ content: S3Reception.Content
+  ) throws(ServerError) -> Bool {
+    var rest = content.digests[...]
+    var (digest, left) = (Digest(.sha256), rest.first?.length ?? 0)
+    var isSame = true
+    _ = try read(object, content.length) { bytes in
+      var bytes = bytes
+      while !bytes.isEmpty, isSame {
+        guard let piece = rest.first else { return false }
+        let count = Int(min(left, Int64(bytes.count)))
+        digest.update(UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
+        bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(count))
+        left -= Int64(count)
+        if left > 0 { continue }
+        isSame = Digest.hex(digest.value()) == piece.sha256
+        rest.removeFirst()
+        (digest, left) = (Digest(.sha256), rest.first?.length ?? 0)
+      }
+      return isSame
+    }
+    return isSame && rest.allSatisfy { $0.length == 0 }
+  }
+
+  /// Ends an upload whose bytes are an object now.
+  private func end(
+    _ reception: S3Reception, _ content: S3Reception.Content, _ record: UploadRecord, _ publication: Publication,
+    isSaved: Bool
+  ) throws(ServerError) {
+    let stored = content.stored
+    if publication.outcome == .same, stored.session != nil {
+      // The completion has ended the multipart upload if it has met the object; if not, it is ended now.
+      let session = stored.session
+      try bucket.wait { s3, context async throws(UploadError) in
+        if let session { try await s3.abort(session, context) }
+      }
+    }
+    if stored.hasTails {
+      let id = record.id
+      try bucket.wait { [self] _, _ async throws(UploadError) in try await deleteTails(of: id, stored) }
+    }
+    reception.hasBecomeObject()
+    var record = record
+    (record.published, record.length) = (publication.item.etag, content.length)
+    if isSaved { try records.finish(record) } else { records.delete(record.id) }
+    state.withLock { state in
+      (state.receptions[record.id], state.unsaved[record.id]) = (nil, nil)
+      state.unfinished.remove(record.id)
+      state.untouched.remove(record.id)
+    }
+  }
+
+  // MARK: Tails
+
+  /// Reads a tail into memory, which it is short enough for.
+  func readTail(of id: UploadID, _ tail: StoredBytes.Tail) throws(ServerError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    try readTail(of: id, tail) { (piece) throws(ServerError) in bytes += piece }
+    return bytes
+  }
+
+  /// Sends a tail as the beginning of a part.
+  func copyTail(of id: UploadID, _ tail: StoredBytes.Tail, to sender: PartSender) throws(ServerError) {
+    try readTail(of: id, tail) { (piece) throws(ServerError) in try sender.write(all: piece) }
+  }
+
+  private func readTail(
+    of id: UploadID, _ tail: StoredBytes.Tail, _ take: ([UInt8]) throws(ServerError) -> Void
+  ) throws(ServerError) {
+    let url = bucket.tail(of: id, isSecond: tail.isSecond)
+    let head = try bucket.wait { s3, context async throws(UploadError) in try await s3.head(of: url, context) }
+    guard let head, head.length >= tail.length else { throw ServerError(410, "bytes of the upload are gone") }
+    let feed = S3Content(bucket: bucket, url: url, tag: head.tag).start(0..<tail.length)
+    defer { feed.stop() }
+    let digest = Digest(.sha256)
+    loop: while true {
+      switch feed.waitForNext() {
+      case .bytes(let bytes):
+        bytes.withUnsafeBytes { digest.update($0) }
+        try take(bytes)
+      case .end: break loop
+      case .failed, .nothing: throw ServerError(503, "the server's store has not given the bytes of an upload back")
+      }
+    }
+    // A tail of other bytes must not become a part of the file.
+    if Digest.hex(digest.value()) != tail.sha256 { throw ServerError(410, "bytes of the upload were changed") }
+  }
+}

@@ -1,0 +1,160 @@
+import BlobCrypto
+import BlobHTTP
+import BlobServer
+import BlobUpload
+import Blobs
+import Synchronization
+
+/// Stores files as objects of a bucket, and unfinished uploads as multipart uploads. The records of uploads are in a folder
+/// of this computer; nothing of a file is.
+///
+/// Folders are the beginnings of names: a file and a folder of one name do not exclude each other. What is replaced or
+/// deleted while a client reads it ends that response.
+package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestReading {
+  let bucket: S3Bucket
+  let records: FolderRecords
+  let expiry: Int64
+  let memory = MemoryBudget(20 << 20)
+  private let interruption = Cancellation()
+  struct State {
+    struct Reference { weak var reception: S3Reception? }
+    /// Receptions that are in use. Those without a record are in `unsaved`, too.
+    var receptions: [UploadID: Reference] = [:]
+    var unsaved: [UploadID: S3Reception] = [:]
+    /// Saved uploads that are not finished.
+    var unfinished: Set<UploadID> = []
+    /// Those of earlier runs that nobody has continued.
+    var untouched: Set<UploadID> = []
+    /// Uploads of an earlier run that were never saved.
+    var leftovers: Set<UploadID> = []
+  }
+  let state = Mutex(State())
+  /// Deletions in the bucket that nobody waits for.
+  private let deletions = Monitor(0)
+
+  /// The most bytes of a file that is in memory until it is sent with one request.
+  static let mostInMemory: Int64 = 128 << 10
+
+  /// `destination`: in S3, its endpoint ends in a slash. `state`: a folder of this computer, which must exist; no other
+  /// server may use it. Blocks for a short time.
+  package init(
+    _ destination: UploadDestination, over transport: any Transport, state folder: BytePath, expire: Duration
+  ) throws(ServerError) {
+    bucket = S3Bucket(destination, over: transport)
+    records = try FolderRecords(in: folder)
+    expiry = expire.nanoseconds
+    var found = State()
+    for id in try records.ids() {
+      guard let kept = try records.load(id) else {
+        found.leftovers.insert(id)
+        continue
+      }
+      if !kept.isFinished { found.unfinished.insert(id) }
+    }
+    found.untouched = found.unfinished
+    let taken = found
+    state.withLock { $0 = taken }
+  }
+
+  package var abilities: StoreAbilities {
+    StoreAbilities(removal: self, listing: self, digests: self, waitsForNetwork: true)
+  }
+
+  /// The size of a part in bytes. Later parts are larger, so that an upload of any length has at most 10,000.
+  func partSize(of number: Int) -> Int64 { (8 << 20) << Int64(number / 1000) }
+
+  /// The least bytes of a part that is not the last one. The server refuses fewer than 5 MiB.
+  func leastPart(of number: Int) -> Int64 { max(5 << 20, partSize(of: number) / 2) }
+
+  // MARK: Room and operation
+
+  package var free: Int64? { nil }
+  package var isBoundByLimit: Bool { false }
+  package func takeRefusal() -> Bool { false }
+  package func onShortage(_: @escaping @Sendable (_ work: @escaping @Sendable () -> Void) -> Void) {}
+
+  package var problem: String? { records.problem }
+  package func lookAgain() -> [String] { [] }
+  package var isInterrupted: Bool { interruption.isCancelled }
+  package func interrupt() { interruption.cancel() }
+
+  /// Waits for running deletions, 10 s at most; the next server goes on with others.
+  package func close() {
+    let left = state.withLock { state in
+      defer { state.unsaved = [:] }
+      return Array(state.unsaved.values)
+    }
+    for reception in left { reception.retreat() }
+    _ = deletions.wait(atMost: .seconds(10)) { $0 == 0 ? () : nil }
+    records.close()
+  }
+
+  /// Throws 503 after `interrupt`.
+  func check() throws(ServerError) {
+    if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
+  }
+
+  // MARK: Deleting
+
+  /// Deletes the bytes of an upload that has ended, and its notes at last. Does not block.
+  func discard(_ id: UploadID, _ stored: StoredBytes) {
+    state.withLock { state in
+      (state.receptions[id], state.unsaved[id]) = (nil, nil)
+    }
+    if stored.isEmpty, !stored.hasTails { return records.delete(id) }
+    deletions.update { $0 += 1 }
+    Task { [self] in
+      defer { deletions.update { $0 -= 1 } }
+      // The notes stay if the bucket cannot be reached, and the next start of the server tries again.
+      if (try? await delete(id, stored)) != nil { records.delete(id) }
+    }
+  }
+
+  private func delete(_ id: UploadID, _ stored: StoredBytes) async throws(UploadError) {
+    if let session = stored.session { try await bucket.s3.abort(session, bucket.context) }
+    try await deleteTails(of: id, stored)
+  }
+
+  func deleteTails(of id: UploadID, _ stored: StoredBytes) async throws(UploadError) {
+    if !stored.hasTails { return }
+    for isSecond in [false, true] {
+      try await bucket.s3.delete(bucket.tail(of: id, isSecond: isSecond), bucket.context)
+    }
+  }
+}
+
+/// Memory that several uploads share.
+final class MemoryBudget: Sendable {
+  /// Gives the memory back when it is released.
+  final class Permit: Sendable {
+    private let budget: MemoryBudget
+    private let bytes: Mutex<Int>
+    fileprivate init(_ budget: MemoryBudget, _ bytes: Int) {
+      self.budget = budget
+      self.bytes = Mutex(bytes)
+    }
+    deinit { shrink(to: 0) }
+
+    /// Gives back what is not needed.
+    func shrink(to least: Int) {
+      let freed = bytes.withLock { bytes in
+        defer { bytes = min(bytes, least) }
+        return max(0, bytes - least)
+      }
+      budget.free.withLock { $0 += freed }
+    }
+  }
+  private let free: Mutex<Int>
+
+  init(_ bytes: Int) { free = Mutex(bytes) }
+
+  /// nil: not enough is left.
+  func take(_ bytes: Int) -> Permit? {
+    let isTaken = free.withLock { free in
+      if free < bytes { return false }
+      free -= bytes
+      return true
+    }
+    return isTaken ? Permit(self, bytes) : nil
+  }
+}
