@@ -22,12 +22,12 @@ final class ServeProcess: Sendable {
   }
 
   static func start(
-    in scratch: Scratch, address: String = "127.0.0.1", port: Int = 0, options: [String],
+    in scratch: Scratch, address: String = "127.0.0.1", port: Int = 0, place: [String]? = nil, options: [String],
     environment: [String: String] = [:]
   ) async throws -> ServeProcess {
     let folder = try scratch.folder("received")
     let command = try Command(
-      Tool.fullbore, ["serve", folder, "--listen", "\(address):\(port)"] + options, in: scratch,
+      Tool.fullbore, ["serve"] + (place ?? [folder]) + ["--listen", "\(address):\(port)"] + options, in: scratch,
       environment: environment)
     let url = try await until("the server prints its URL") {
       if let end = command.end { throw Command.Failure("the server ended: \(end) \(command.output)\(command.errors)") }
