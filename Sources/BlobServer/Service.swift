@@ -66,7 +66,8 @@ final class Service: Sendable {
     case .reply: decided(plan)
     case .later(let start): start { [self] next in follow(next, decided) }
     case .receive(let receiver):
-      decided(.receive(RelayedReceiver(receiver, relays) { [self] next, decided in follow(next, decided) }))
+      let share = threads.relayMemory.take()
+      decided(.receive(RelayedReceiver(receiver, relays, share) { [self] next, decided in follow(next, decided) }))
     }
   }
 
@@ -97,6 +98,9 @@ struct ServiceThreads: Sendable {
   let workers: Workers
   /// Routes and receivers of bodies wait on these threads for a store in the network; nil: the store is on this computer.
   let relays: Workers?
+  /// For the bytes of bodies that wait for `relays`.
+  let relayMemory = MemoryShares(total: 4 << 20, within: ServiceThreads.leastRelayed...128 << 10)
+  static let leastRelayed = 16 << 10
 
   init(waitsForNetwork: Bool) {
     workers = Workers(threads: waitsForNetwork ? 8 * Service.workerThreads : Service.workerThreads)

@@ -59,7 +59,7 @@ final class Uploads: Sendable {
     if let target { try groups.admit(group, target) }
     let id = UploadID.random()
     let target = if let target { target } else { try folder.appending(id.description.utf8) }
-    let reception = try store.begin(id, for: target, length: length)
+    let reception = try store.begin(id, for: target, length: length, modified: modified)
     let record = UploadRecord(
       id, target: target, existing: existing, length: length, metadata: metadata, concatenation, modified: modified,
       awaitsEnd: awaitsEnd, group: group)

@@ -6,7 +6,8 @@ import Blobs
 /// Sends bytes of known number to the bucket while they arrive.
 final class PartSender: @unchecked Sendable {
   // Used by one thread at a time, under the lock of its reception.
-  private let pipe = BlobPipe(capacity: 32 << 10)
+  private let pipe: BlobPipe
+  private let share: MemoryShares.Share
   private let request: RunningRequest<PartReceipt?>
   private let digest = Digest(.sha256)
   /// The number of bytes that are still to come.
@@ -20,6 +21,8 @@ final class PartSender: @unchecked Sendable {
   ) {
     self.length = length
     left = length
+    share = bucket.memory.take()
+    pipe = BlobPipe(capacity: share.size)
     let slice = BlobSlice(PipeSource(pipe, length: length), length: length)
     request = bucket.start { s3, context async throws(UploadError) in try await send(slice, s3, context) }
   }

@@ -9,6 +9,8 @@ struct S3Bucket: Sendable {
   let context: UploadContext
   /// Ends in a slash.
   let place: HTTPURL
+  /// For bytes on their way to the bucket.
+  let memory = MemoryShares(total: 4 << 20, within: 16 << 10...128 << 10)
 
   init(_ destination: UploadDestination, over transport: any Transport) {
     guard let s3 = destination.uploadProtocol as? S3Multipart else { preconditionFailure("the destination is not S3") }
@@ -25,11 +27,16 @@ struct S3Bucket: Sendable {
     path.isRoot ? place : place.appending(pathBytes: path.bytes + [UInt8(ascii: "/")])
   }
 
-  /// The object of a file, with its media type.
-  func target(_ path: ServedPath, length: Int64?, overwrites: Bool = false) -> UploadTarget {
-    UploadTarget(
+  /// The object of a file, with its media type and modification time. `old`: the object that it replaces.
+  func target(
+    _ path: ServedPath, length: Int64?, _ modified: ModificationTime?, replacing old: S3Head? = nil
+  ) -> UploadTarget {
+    var target = UploadTarget(
       endpoint: place, url: url(of: path), path: BytePath(path.bytes), length: length,
-      contentType: MediaType(path.name).text, overwrite: overwrites)
+      contentType: MediaType(path.name).text, overwrite: old != nil)
+    target.modified = modified?.sinceEpoch
+    target.replacedTag = old?.tag
+    return target
   }
 
   /// The object of bytes of an upload that do not fill a part yet. No client can name it.
@@ -40,6 +47,23 @@ struct S3Bucket: Sendable {
   func tailTarget(of id: UploadID, isSecond: Bool, length: Int64) -> UploadTarget {
     let url = tail(of: id, isSecond: isSecond)
     return UploadTarget(endpoint: place, url: url, path: BytePath("\(id).tail"), length: length, overwrite: true)
+  }
+
+  /// The bytes of all files. Throws 503 once `interruption` is cancelled.
+  func totalLength(until interruption: Cancellation) throws(ServerError) -> Int128 {
+    var (sum, cursor): (Int128, S3Cursor?) = (0, nil)
+    repeat {
+      if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
+      let page = try wait { [place, cursor] s3, context async throws(UploadError) in
+        try await s3.totalLength(below: place, without: ServedPath.storeName.bytes, after: cursor, context)
+      }
+      guard let page else {
+        throw ServerError("--max-total: the server of the bucket does not list its objects, so their sum is not known")
+      }
+      sum += Int128(page.bytes)
+      cursor = page.next
+    } while cursor != nil
+    return sum
   }
 
   /// Runs `work` as a task, and blocks until it ends.

@@ -24,6 +24,8 @@ final class S3Reception: Reception {
     var permit: MemoryBudget.Permit?
     var isSettled = true
     var isDiscarded = false
+    /// The length up to which quota is reserved.
+    var room: Int64
 
     var current: StoredBytes { held?.stored ?? stored }
     /// Which object the next tail goes to: it extends the one that is kept, or is provisional.
@@ -41,13 +43,17 @@ final class S3Reception: Reception {
   }
   let id: UploadID
   private let target: ServedPath
+  private let modified: ModificationTime?
   private let store: S3Store
   private let state: Mutex<State>
   private var bucket: S3Bucket { store.bucket }
 
-  init(_ id: UploadID, for target: ServedPath, _ stored: StoredBytes, total: Int64?, _ store: S3Store) {
-    (self.id, self.target, self.store) = (id, target, store)
-    state = Mutex(State(stored: stored, total: total))
+  init(
+    _ id: UploadID, for target: ServedPath, _ modified: ModificationTime?, _ stored: StoredBytes, total: Int64?,
+    _ store: S3Store
+  ) {
+    (self.id, self.target, self.modified, self.store) = (id, target, modified, store)
+    state = Mutex(State(stored: stored, total: total, room: store.quota.room(of: id)))
   }
 
   var length: Int64 { state.withLock { $0.length } }
@@ -61,16 +67,25 @@ final class S3Reception: Reception {
       state.isSettled = false
       var rest = bytes
       do throws(ServerError) {
+        let end = state.length + Int64(bytes.count)
+        if end > state.room { state.room = try store.quota.reserve(id, held: end) }
         while !rest.isEmpty {
           let count = try take(rest, &state)
           state.coming = state.coming.map { $0 - Int64(count) }
           rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
       } catch {
-        state.dropUnstored()
+        drop(&state)
         throw error
       }
     }
+  }
+
+  /// Drops the bytes that the bucket does not have.
+  private func drop(_ state: inout State) {
+    state.dropUnstored()
+    store.quota.shrink(id, held: state.current.length)
+    state.room = store.quota.room(of: id)
   }
 
   /// Takes some of the bytes, and returns how many.
@@ -139,7 +154,7 @@ final class S3Reception: Reception {
   /// The multipart upload, which is begun now if there is none.
   private func session(_ state: inout State) throws(ServerError) -> UploadSession {
     if let session = state.current.session { return session }
-    let target = bucket.target(target, length: state.total)
+    let target = bucket.target(target, length: state.total, modified)
     let session = try bucket.wait { s3, context async throws(UploadError) in
       try await s3.beginParts(of: target, context)
     }
@@ -195,7 +210,7 @@ final class S3Reception: Reception {
         }
         state.isSettled = true
       } catch {
-        state.dropUnstored()
+        drop(&state)
         throw error
       }
     }
@@ -209,7 +224,7 @@ final class S3Reception: Reception {
     }
   }
 
-  func retreat() { state.withLock { if !$0.isSettled { $0.dropUnstored() } } }
+  func retreat() { state.withLock { if !$0.isSettled { drop(&$0) } } }
 
   func hold() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
@@ -232,8 +247,8 @@ final class S3Reception: Reception {
 
   func drop() {
     state.withLock { state in
-      state.dropUnstored()
       state.held = nil
+      drop(&state)
     }
   }
 

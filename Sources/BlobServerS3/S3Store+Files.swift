@@ -21,7 +21,11 @@ extension S3Store {
     return try bucket.wait { s3, context async throws(UploadError) in try await s3.head(of: url, context) }
   }
 
-  package func target(at path: ServedPath?, in _: ServedPath) throws(ServerError) -> TargetState {
+  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
+    try concealment.target(at: path, in: folder) { () throws(ServerError) in try target(at: path) }
+  }
+
+  private func target(at path: ServedPath?) throws(ServerError) -> TargetState {
     guard let path else { return TargetState() }
     if path.isRoot { return TargetState(item: .folder) }
     guard String(validating: path.bytes, as: UTF8.self) != nil else {
@@ -46,6 +50,7 @@ extension S3Store {
     try check(StoredItem(head))
     let url = bucket.url(of: path)
     try bucket.wait { s3, context async throws(UploadError) in try await s3.delete(url, context) }
+    quota.remove(head.length)
   }
 
   // MARK: Lists
@@ -158,20 +163,23 @@ struct S3Content: RemoteContent {
 
 extension StoredItem {
   /// S3 has no inodes: the ETag tells versions apart, and two objects with the same ETag have the same bytes.
-  init(_ head: S3Head) { self.init(length: head.length, tag: head.tag, modifiedSeconds: head.modified ?? 0) }
-
-  init(_ entry: S3Entry) {
-    self =
-      entry.isFolder
-      ? .folder : StoredItem(length: entry.length, tag: entry.tag ?? "", modifiedSeconds: entry.modified ?? 0)
+  init(_ head: S3Head) {
+    self.init(
+      length: head.length, tag: head.tag, head.fileTime.flatMap { ModificationTime($0.utf8) }, head.modified ?? 0)
   }
 
-  init(length: Int64, tag: String, modifiedSeconds: Int64) {
+  /// A list does not tell the times that clients have sent.
+  init(_ entry: S3Entry) {
+    self = entry.isFolder ? .folder : StoredItem(length: entry.length, tag: entry.tag ?? "", nil, entry.modified ?? 0)
+  }
+
+  /// `modified`: what the client has sent. `stored`: when the object was made, in seconds since 1970.
+  init(length: Int64, tag: String, _ modified: ModificationTime?, _ stored: Int64) {
     let digest = Digest.value(of: Array(tag.utf8), .sha256)
     let version = digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     self.init(
-      isFolder: false, length: length, modified: modifiedSeconds.multipliedClamped(by: 1_000_000_000),
-      modifiedSeconds: modifiedSeconds, changed: 0, inode: version)
+      isFolder: false, length: length, modified: modified?.sinceEpoch ?? stored.multipliedClamped(by: 1_000_000_000),
+      modifiedSeconds: modified?.seconds ?? stored, changed: 0, inode: version)
   }
 
   static let folder = StoredItem(isFolder: true, length: 0, modified: 0, modifiedSeconds: 0, changed: 0, inode: 0)

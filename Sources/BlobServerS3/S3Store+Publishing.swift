@@ -9,35 +9,47 @@ extension S3Store {
     _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
   ) throws(ServerError) -> Publication {
     guard let reception = reception as? S3Reception else { preconditionFailure("a reception of another store") }
-    do throws(ServerError) {
-      let content = try reception.content()
-      let publication = try publish(content, record)
-      try end(reception, content, record, publication, isSaved: isSaved)
-      return publication
-    } catch {
-      if error.endsUpload { delete(reception.id) }
-      throw error
+    return try concealment.publication(at: record.target) { () throws(ServerError) -> Publication in
+      do throws(ServerError) {
+        let content = try reception.content()
+        let (publication, old) = try publish(content, record)
+        quota.publish(record.id, publication.outcome == .same ? 0 : content.length, replacing: old)
+        try end(reception, content, record, publication, isSaved: isSaved)
+        return publication
+      } catch {
+        if error.endsUpload { delete(reception.id) }
+        throw error
+      }
     }
   }
 
-  private func publish(_ content: S3Reception.Content, _ record: UploadRecord) throws(ServerError) -> Publication {
+  /// Applies the rule for an existing file, and makes the object. `old`: the length of the object that it has replaced.
+  private func publish(
+    _ content: S3Reception.Content, _ record: UploadRecord
+  ) throws(ServerError) -> (Publication, old: Int64) {
+    func published(_ outcome: Publication.Outcome, _ item: StoredItem) -> Publication {
+      let time = record.modified?.sinceEpoch
+      return Publication(outcome: outcome, item: item, hasModificationTime: time != nil && item.modified == time)
+    }
     // With a rule that replaces nothing, the request that makes the object asks whether the name is free.
     var asks = record.existing.replaces
     for _ in 0..<3 {
       let head = asks ? try head(of: record.target) : nil
       if let head {
         let item = StoredItem(head)
+        // An earlier attempt has made it, after which the server was killed.
+        if bucket.s3.isResult(head.tag, of: content.stored.parts.map(\.receipt)) { return (published(.same, item), 0) }
         try record.existing.admit(item, at: record.target, length: content.length)
         if !record.existing.replaces(item) {
           let object = S3Content(bucket: bucket, url: bucket.url(of: record.target), tag: head.tag)
-          if try hasSameBytes(object, content) { return Publication(outcome: .same, item: item) }
+          if try hasSameBytes(object, content) { return (published(.same, item), 0) }
           throw record.existing.hasOtherBytes(record.target)
         }
       } else {
         try record.existing.checkVersion(nil, at: record.target)
       }
       if let (item, wasThere) = try make(content, record, replacing: head) {
-        return Publication(outcome: wasThere ? .same : head == nil ? .created : .replaced, item: item)
+        return (published(wasThere ? .same : head == nil ? .created : .replaced, item), head?.length ?? 0)
       }
       // Another upload has taken or replaced the name just now, so the rule is applied to what it has brought.
       asks = true
@@ -52,28 +64,36 @@ extension S3Store {
     _ content: S3Reception.Content, _ record: UploadRecord, replacing old: S3Head?
   ) throws(ServerError) -> (StoredItem, wasThere: Bool)? {
     let length = content.length
-    let target = bucket.target(record.target, length: length, overwrites: old != nil)
+    var target = bucket.target(record.target, length: length, record.modified, replacing: old)
+    if record.existing == .replace || !conditions.areKnown { target.replacedTag = nil }
+    let conditioned = target
     let request = bucket.start { s3, context async throws(UploadError) -> UploadResult? in
       if let bytes = content.bytes {
         let part = Part(number: 1, start: 0, length: length, isLast: true)
-        let held = try await s3.create(target, first: FirstPart(part, BlobSlice(DataSource(bytes))), context)
+        let held = try await s3.create(conditioned, first: FirstPart(part, BlobSlice(DataSource(bytes))), context)
         guard case .finished(let result) = held else { return nil }
         return result
       }
       guard let session = content.stored.session else { return nil }
-      let ending = s3.session(session, overwrites: target.overwrite)
+      let ending = s3.session(session, for: conditioned)
       return try await s3.complete(ending, content.stored.parts.map(\.receipt), context)
     }
     var result: UploadResult?
     do throws(UploadError) {
       result = try request.value()
     } catch {
-      if error.status == 412 { return nil }
+      // With If-Match, 404 says that the object is gone.
+      if error.status == 412 || error.status == 404 && target.replacedTag != nil { return nil }
+      if error.status == 501, target.replacedTag != nil {
+        conditions.noteUnknown()
+        return try make(content, record, replacing: old)
+      }
       throw ServerError(storing: error)
     }
     let wasThere = result?.isCompared == true
-    if let tag = result?.state["etag"] {
-      return (StoredItem(length: length, tag: tag, modifiedSeconds: 0), wasThere)
+    // An object that was there keeps the time that it has.
+    if !wasThere, let tag = result?.state["etag"] {
+      return (StoredItem(length: length, tag: tag, record.modified, 0), wasThere)
     }
     guard let head = try head(of: record.target) else { throw ServerError(503, "\(record.target) was not stored") }
     return (StoredItem(head), wasThere)

@@ -15,8 +15,11 @@ import Blobs
 //   delete:   The record is deleted first, and the notes last. Notes without a record are those of an upload whose parts
 //             and tails the next start deletes.
 extension S3Store {
-  package func begin(_ id: UploadID, for target: ServedPath, length: Int64?) throws(ServerError) -> any Reception {
-    let reception = S3Reception(id, for: target, StoredBytes(), total: length, self)
+  package func begin(
+    _ id: UploadID, for target: ServedPath, length: Int64?, modified: ModificationTime?
+  ) throws(ServerError) -> any Reception {
+    if let length { try quota.reserve(id, promised: length) }
+    let reception = S3Reception(id, for: target, modified, StoredBytes(), total: length, self)
     state.withLock { state in
       state.receptions[id] = State.Reference(reception: reception)
       state.unsaved[id] = reception
@@ -28,7 +31,8 @@ extension S3Store {
     if let reception = state.withLock({ $0.receptions[id]?.reception }) { return reception }
     guard let kept = try records.load(id), !kept.isFinished else { throw ServerError(410, "the upload is gone") }
     let stored = StoredBytes(notes: try records.notes(of: id))
-    let reception = S3Reception(id, for: kept.record.target, stored, total: kept.record.length, self)
+    let record = kept.record
+    let reception = S3Reception(id, for: record.target, record.modified, stored, total: record.length, self)
     return state.withLock { state in
       if let earlier = state.receptions[id]?.reception { return earlier }
       state.receptions[id] = State.Reference(reception: reception)
@@ -38,6 +42,7 @@ extension S3Store {
   }
 
   package func save(_ record: UploadRecord) throws(ServerError) {
+    try quota.reserve(record.id, promised: record.length ?? 0)
     try records.save(record)
     let reception = state.withLock { state in
       state.unfinished.insert(record.id)
@@ -82,6 +87,7 @@ extension S3Store {
     }
     records.deleteRecord(id)
     if let reception { return reception.discard() }
+    quota.release(id)
     // What cannot be read is tried again by the next start.
     if let notes = try? records.notes(of: id) { discard(id, StoredBytes(notes: notes)) }
   }

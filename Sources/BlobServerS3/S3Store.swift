@@ -15,6 +15,9 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
   let records: FolderRecords
   let expiry: Int64
   let memory = MemoryBudget(20 << 20)
+  let quota: Quota
+  let conditions = WriteConditions()
+  let concealment: Concealment
   private let interruption = Cancellation()
   struct State {
     struct Reference { weak var reception: S3Reception? }
@@ -36,10 +39,13 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
   static let mostInMemory: Int64 = 128 << 10
 
   /// `destination`: in S3, its endpoint ends in a slash. `state`: a folder of this computer, which must exist; no other
-  /// server may use it. Blocks for a short time.
+  /// server may use it. `maxTotal`: the most bytes of all files together. `conceals`: clients may not know the files. Blocks
+  /// for a short time; with `maxTotal` until all objects were listed.
   package init(
-    _ destination: UploadDestination, over transport: any Transport, state folder: BytePath, expire: Duration
+    _ destination: UploadDestination, over transport: any Transport, state folder: BytePath, expire: Duration,
+    maxTotal: Int64? = nil, conceals: Bool = false
   ) throws(ServerError) {
+    (quota, concealment) = (Quota(maxTotal), Concealment(isOn: conceals))
     bucket = S3Bucket(destination, over: transport)
     records = try FolderRecords(in: folder)
     expiry = expire.nanoseconds
@@ -54,6 +60,20 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
     found.untouched = found.unfinished
     let taken = found
     state.withLock { $0 = taken }
+    if quota.isLimited { try measure(taken.unfinished) }
+  }
+
+  private func measure(_ unfinished: Set<UploadID>) throws(ServerError) {
+    var shares: [UploadID: Quota.Share] = [:]
+    for id in unfinished {
+      let promised = try records.load(id)?.record.length ?? 0
+      shares[id] = Quota.Share(promised: promised, held: StoredBytes(notes: try records.notes(of: id)).length)
+    }
+    try quota.measure(
+      shares,
+      published: { [bucket, interruption] () throws(ServerError) in
+        try bucket.totalLength(until: interruption)
+      })
   }
 
   package var abilities: StoreAbilities {
@@ -68,10 +88,12 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
 
   // MARK: Room and operation
 
-  package var free: Int64? { nil }
-  package var isBoundByLimit: Bool { false }
-  package func takeRefusal() -> Bool { false }
-  package func onShortage(_: @escaping @Sendable (_ work: @escaping @Sendable () -> Void) -> Void) {}
+  package var free: Int64? { quota.free }
+  package var isBoundByLimit: Bool { quota.isLimited }
+  package func takeRefusal() -> Bool { quota.takeRefusal() }
+  package func onShortage(_ submit: @escaping @Sendable (_ work: @escaping @Sendable () -> Void) -> Void) {
+    quota.onShortage(submit)
+  }
 
   package var problem: String? { records.problem }
   package func lookAgain() -> [String] { [] }
@@ -101,6 +123,7 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
     state.withLock { state in
       (state.receptions[id], state.unsaved[id]) = (nil, nil)
     }
+    quota.release(id)
     if stored.isEmpty, !stored.hasTails { return records.delete(id) }
     deletions.update { $0 += 1 }
     Task { [self] in
@@ -121,6 +144,16 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
       try await bucket.s3.delete(bucket.tail(of: id, isSecond: isSecond), bucket.context)
     }
   }
+}
+
+/// Whether the bucket's server knows `If-Match` for requests that make an object. Some answer 501 to it. Then the version of
+/// what is replaced is only asked for before.
+final class WriteConditions: Sendable {
+  private let isRefused = Atomic(false)
+
+  var areKnown: Bool { !isRefused.load(ordering: .relaxed) }
+
+  func noteUnknown() { isRefused.store(true, ordering: .relaxed) }
 }
 
 /// Memory that several uploads share.

@@ -192,16 +192,8 @@ extension OpenItem {
 
   private func remoteBytes() throws -> [UInt8] {
     guard item.length > 0, case .remote(let content) = content else { return [] }
-    let feed = content.start(0..<item.length)
-    defer { feed.stop() }
-    var bytes: [UInt8] = []
-    while true {
-      switch feed.waitForNext() {
-      case .bytes(let more): bytes += more
-      case .end: break
-      case .failed, .nothing: throw CheckFailure("\(bytes.count) bytes can be read, the length is \(item.length)")
-      }
-      if bytes.count >= item.length { return bytes }
-    }
+    guard let bytes = content.start(0..<item.length).all() else { throw CheckFailure("the file cannot be read") }
+    try require(bytes.count == item.length, "\(bytes.count) bytes can be read, the length is \(item.length)")
+    return bytes
   }
 }

@@ -169,12 +169,12 @@ extension UploadStore {
   /// A reception for a file that is called like the upload.
   package func begin(length: Int64?) throws(ServerError) -> any Reception {
     let id = UploadID.random()
-    return try begin(id, for: ServedPath(id.description.utf8), length: length)
+    return try begin(id, for: ServedPath(id.description.utf8), length: length, modified: nil)
   }
 
   /// A reception to which these bytes were appended in pieces.
   func receive(_ bytes: [UInt8], for name: String = "received", piece: Int = 100_000) throws -> any Reception {
-    let reception = try begin(.random(), for: ServedPath(name.utf8), length: Int64(bytes.count))
+    let reception = try begin(.random(), for: ServedPath(name.utf8), length: Int64(bytes.count), modified: nil)
     try reception.append(bytes, piece: piece)
     return reception
   }
@@ -182,7 +182,7 @@ extension UploadStore {
   /// A saved upload of `length` bytes to `name`, of which `bytes` were received.
   func begin(_ name: String, _ bytes: [UInt8], length: Int64?) throws -> UploadRecord {
     let target = try ServedPath(name.utf8)
-    let reception = try begin(.random(), for: target, length: length)
+    let reception = try begin(.random(), for: target, length: length, modified: nil)
     let record = UploadRecord(reception.id, target: target, length: length)
     try save(record)
     try reception.append(bytes)

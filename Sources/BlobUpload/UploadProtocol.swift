@@ -99,6 +99,8 @@ public struct UploadTarget: Sendable {
   /// The files together with which the server publishes this one; nil: it is published by itself. Set only for servers that
   /// publish groups.
   package var group: UploadGroup?
+  /// The ETag of the file that is replaced; nil: with `overwrite`, any file is. Only S3 sends it.
+  package var replacedTag: String?
   /// A digest of what decides where the file arrives, besides `url`; nil: `url` is sufficient.
   var recipient: String?
 

@@ -1,10 +1,4 @@
-import BlobClient
-import BlobServer
-import BlobServerS3
 import BlobTesting
-import BlobUpload
-import Blobs
-import Synchronization
 import TestSupport
 import Testing
 
@@ -15,17 +9,9 @@ struct BucketStoreTests {
 }
 
 extension StoreFixture {
-  static let bucket = StoreFixture(
-    "S3Store", lacks: [.joining, .receptionDigests, .folders, .openVersions, .anyNames, .limit]
-  ) {
+  static let bucket = StoreFixture("S3Store", lacks: [.joining, .receptionDigests, .folders, .openVersions, .anyNames])
+  {
     let (peer, folder) = (S3Peer(), try TestFolder())
-    return { expire, _ in
-      let signer = S3Signer(peer.options.credentials, region: peer.options.region)
-      let s3 = S3Multipart(bucketPath: "/\(peer.options.bucket)/", signer: signer)
-      let place = peer.endpoint.appending(pathBytes: Array("in/".utf8))
-      let destination = UploadDestination(endpoint: place, uploadProtocol: s3, limits: PartLimits())
-      return try S3Store(
-        destination, over: SocketTransport(.init(connections: 64, adapts: false)), state: folder.path, expire: expire)
-    }
+    return { expire, maxTotal in try peer.store(in: folder, expire: expire, maxTotal: maxTotal) }
   }
 }

@@ -8,10 +8,10 @@ extension EndToEnd {
   @Suite(.serialized) struct ServeBucketTests {
     let scratch = try! Scratch()
 
-    private func serve(_ endpoint: String, port: Int = 0) async throws -> ServeProcess {
+    func serve(_ endpoint: String, port: Int = 0, _ options: String...) async throws -> ServeProcess {
       try await ServeProcess.start(
         in: scratch, port: port, place: ["--to", "s3://media/in/", "--state", try scratch.folder("state")],
-        options: ["--endpoint", endpoint], environment: S3Peer.environment)
+        options: ["--endpoint", endpoint] + options, environment: S3Peer.environment)
     }
 
     private func gallery() throws -> Folder {

@@ -51,9 +51,8 @@ extension Connection {
   /// Within a body, reads no bytes of the next request, so that none need to be copied.
   private var mostToRead: Int {
     let ahead = parser.contentAhead
-    if ahead == 0 { return Self.mostAhead }
-    let most = loop.handler.service.relays == nil ? 256 << 10 : RelayedReceiver.mostWaiting
-    return request?.contentLength == nil ? Self.mostAhead : Int(min(ahead, Int64(most)))
+    if ahead == 0 || request?.contentLength == nil { return mostRelayed ?? Self.mostAhead }
+    return Int(min(ahead, Int64(mostRelayed ?? 256 << 10)))
   }
 
   func takeHeld() {

@@ -26,7 +26,16 @@ extension Connection {
   }
 
   func hasRoom(_ receiver: any BodyReceiver) -> Bool {
-    guard let relayed = receiver as? RelayedReceiver else { return true }
+    guard loop.handler.service.relays != nil, let relayed = receiver as? RelayedReceiver else { return true }
     return relayed.hasRoom { [self, loop] in loop.post(.resumed(self)) }
+  }
+
+  /// The most bytes to read now if they have to wait for a worker; nil: they do not.
+  var mostRelayed: Int? {
+    if loop.handler.service.relays == nil { return nil }
+    guard case .receiving(let receiver) = phase, let relayed = receiver as? RelayedReceiver else {
+      return ServiceThreads.leastRelayed
+    }
+    return relayed.room
   }
 }

@@ -83,6 +83,18 @@ package final class ContentFeed: Sendable {
     return next
   }
 
+  /// All bytes; nil: they have not come. Blocks until then.
+  package func all() -> [UInt8]? {
+    var bytes: [UInt8] = []
+    while true {
+      switch waitForNext() {
+      case .bytes(let more): bytes += more
+      case .end: return bytes
+      case .failed, .nothing: return nil
+      }
+    }
+  }
+
   /// Ends the wait of the thread that brings the bytes. Does not block.
   package func stop() {
     state.update { state in (state.isUnwanted, state.bytes, state.wake) = (true, [], nil) }

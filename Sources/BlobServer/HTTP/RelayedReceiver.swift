@@ -32,16 +32,16 @@ final class RelayedReceiver: BodyReceiver {
   private let workers: Workers
   private let follow: @Sendable (Plan, @escaping @Sendable (Plan) -> Void) -> Void
 
-  /// The most bytes that wait, apart from those of one read from the socket.
-  static let mostWaiting = 32 << 10
+  /// How many bytes may wait.
+  private let share: MemoryShares.Share
 
   /// `follow`: passes on the receiver's plan, on a worker.
   init(
-    _ receiver: any BodyReceiver, _ workers: Workers,
+    _ receiver: any BodyReceiver, _ workers: Workers, _ share: MemoryShares.Share,
     follow: @escaping @Sendable (Plan, @escaping @Sendable (Plan) -> Void) -> Void
   ) {
     state = Mutex(State(receiver: receiver))
-    self.workers = workers
+    (self.workers, self.share) = (workers, share)
     self.follow = follow
   }
 
@@ -62,11 +62,14 @@ final class RelayedReceiver: BodyReceiver {
   /// Whether more bytes should be read now. If not, `resume` is called once that is so.
   func hasRoom(orCall resume: @escaping @Sendable () -> Void) -> Bool {
     state.withLock { state in
-      if state.waiting.count < Self.mostWaiting || state.failure != nil { return true }
+      if state.waiting.count < share.size || state.failure != nil { return true }
       state.resume = resume
       return false
     }
   }
+
+  /// How many bytes should be read now, at least 1.
+  var room: Int { state.withLock { max(1, share.size - $0.waiting.count) } }
 
   func end(_ trailers: HTTPHeaders) -> Plan {
     .later { [self] decided in

@@ -97,7 +97,7 @@ final class FormReceiver: BodyReceiver {
       let found = try service.store.target(at: target, in: folder)
       let rule = existing.bound(to: found.item)
       try rule.admit(found, at: target, length: nil)
-      let reception = try service.store.begin(.random(), for: target, length: nil)
+      let reception = try service.store.begin(.random(), for: target, length: nil, modified: modified)
       reception.expect(nil)
       service.counters.uploads.begun.add(1)
       let meter = service.counters.uploads.active.begin(target, length: nil, by: sender)

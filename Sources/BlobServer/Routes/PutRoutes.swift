@@ -23,17 +23,17 @@ enum PutRoutes {
     let rule = try rule(call, target.item).bound(to: target.item)
     try rule.admit(target, at: path, length: length)
     let digests = try BodyDigests.ofHTTP(call.headers, isWhole: true)
+    let modified = ModificationTime(call.headers)
     if let group = try UploadGroup.of(call) {
       let upload = try call.service.uploads.begin(
-        path, in: path.parent, rule, length: length, modified: ModificationTime(call.headers), awaitsEnd: true,
-        group: group)
+        path, in: path.parent, rule, length: length, modified: modified, awaitsEnd: true, group: group)
       let writer = try upload.write(from: 0, bringing: length, by: call.sender)
       return .receive(GroupedPutReceiver(upload, writer, digests, whole: whole, call))
     }
-    let reception = try store.begin(.random(), for: path, length: length)
+    let reception = try store.begin(.random(), for: path, length: length, modified: modified)
     reception.expect(length)
     call.service.counters.uploads.begun.add(1)
-    return .receive(PutReceiver(reception, path, rule, ModificationTime(call.headers), digests, whole: whole, call))
+    return .receive(PutReceiver(reception, path, rule, modified, digests, whole: whole, call))
   }
 
   /// The path itself, or for a POST to a folder, the file in it that `Content-Disposition` names; nil: it names none.

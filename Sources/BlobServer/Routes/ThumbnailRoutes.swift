@@ -35,12 +35,19 @@ enum ThumbnailRoutes {
 
   /// nil if the file cannot be read.
   private static func start(of file: OpenItem) -> [UInt8]? {
-    guard let descriptor = file.file else { return nil }
-    let most = Int(min(file.item.length, Int64(ServerOptions.mostReadForThumbnail)))
+    let length = min(file.item.length, Int64(ServerOptions.mostReadForThumbnail))
+    switch file.content {
+    case .file(let descriptor): return bytes(in: descriptor, Int(length))
+    case .remote(let content): return length == 0 ? [] : content.start(0..<length).all()
+    }
+  }
+
+  /// The first bytes of a file, `most` of them.
+  private static func bytes(in file: Descriptor, _ most: Int) -> [UInt8]? {
     var count = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: most) { room, filled in
       while filled < most {
-        count = pread(descriptor.number, room.baseAddress! + filled, most - filled, off_t(filled))
+        count = pread(file.number, room.baseAddress! + filled, most - filled, off_t(filled))
         if count < 0, errno == EINTR { continue }
         if count <= 0 { return }
         filled += count

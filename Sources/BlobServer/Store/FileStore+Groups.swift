@@ -21,7 +21,7 @@ extension FileStore {
       try publication.sync()
       return false
     } catch {
-      throw conceals ? error.concealed(at: record.target) : error
+      throw concealment.isOn ? error.concealed(at: record.target) : error
     }
   }
 
@@ -55,7 +55,7 @@ extension FileStore {
       } else {
         publication = try members[index].settle()
       }
-      if conceals, publication.outcome == .same { publication.conceal() }
+      if concealment.isOn, publication.outcome == .same { publication.conceal() }
       publication.group = group[index].record.group
       publications.append(publication)
     }

@@ -20,7 +20,9 @@ import Platform
 //
 // After a power failure, data may be shorter than what was acknowledged. Its size is the offset, so the client sees it.
 extension FileStore {
-  package func begin(_ id: UploadID, for _: ServedPath, length: Int64?) throws(ServerError) -> any Reception {
+  package func begin(
+    _ id: UploadID, for _: ServedPath, length: Int64?, modified _: ModificationTime?
+  ) throws(ServerError) -> any Reception {
     try restoringOwnFolder { () throws(ServerError) in try receive(id, length: length) }
   }
 

@@ -17,7 +17,7 @@ package final class FileStore: UploadStore, FileRemoval, FolderListing, FolderAr
   let own: Mutex<StateFolder?>
   let expiry: Int64
   /// Clients may learn nothing of the files, except whether a name is taken.
-  let conceals: Bool
+  let concealment: Concealment
   let quota: Quota
   let interruption = Cancellation()
   let saved = SavedUploads()
@@ -34,7 +34,7 @@ package final class FileStore: UploadStore, FileRemoval, FolderListing, FolderAr
     finishedRecords: FinishedRecords.Limits = FinishedRecords.Limits()
   ) throws(ServerError) {
     finished = Mutex(FinishedRecords(finishedRecords))
-    (expiry, self.conceals) = (expire.nanoseconds, conceals)
+    (expiry, concealment) = (expire.nanoseconds, Concealment(isOn: conceals))
     path = folder
     let root = try Folder(folder)
     opened = Mutex(root)
@@ -61,7 +61,26 @@ package final class FileStore: UploadStore, FileRemoval, FolderListing, FolderAr
 
   func measure(_ store: Folder) throws(ServerError) {
     if !quota.isLimited { return }
-    try quota.measure(root, store, interruption) { (id) throws(ServerError) in try self.joined(id, store) }
+    let root = root
+    try quota.measure(
+      shares(store),
+      published: { [interruption] () throws(ServerError) in
+        try TreeSize.bytes(below: root, without: ServedPath.storeName, interruption)
+      })
+  }
+
+  /// What the unfinished uploads take.
+  private func shares(_ store: Folder) throws(ServerError) -> [UploadID: Quota.Share] {
+    var shares: [UploadID: Quota.Share] = [:]
+    for name in try store.names() {
+      guard let file = UploadFile(name), file.kind == .data else { continue }
+      // An unreadable record reserves nothing; its bytes are still counted.
+      let held = (try? store.status(name)).map { Int64($0.st_size) } ?? 0
+      let promised = (try? store.record(file.id, file.id.info))?.length ?? 0
+      let inParts = try? joined(file.id, store)
+      shares[file.id] = inParts.map { Quota.Share(held: $0) } ?? Quota.Share(promised: promised, held: held)
+    }
+    return shares
   }
 
   /// Forgets what is known of the uploads in a folder that is not there any more.

@@ -44,6 +44,13 @@ package struct ModificationTime: Sendable, Equatable {
 
   private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
+  /// In nanoseconds since 1970; nil: too far from it for 64 bits.
+  package var sinceEpoch: Int64? {
+    let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, isTooFar) = whole.addingReportingOverflow(nanoseconds)
+    return overflow || isTooFar ? nil : sum
+  }
+
   /// The time in the format that `init` parses.
   var text: String {
     let isNegative = seconds < 0

@@ -1,14 +1,18 @@
 import Blobs
 import Synchronization
 
-/// Compares the bytes stored and reserved in the folder with a limit.
+/// Compares the bytes stored and reserved in a store with a limit.
 ///
 /// Every unfinished upload has a share: its reserved length, or its stored bytes if they are more. Shares are kept by
 /// upload id, so that each is released once, with the amount that was reserved. Published files are one sum.
-final class Quota: Sendable {
-  private struct Share {
-    var promised: Int64 = 0
-    var held: Int64 = 0
+package final class Quota: Sendable {
+  /// What one unfinished upload takes, in bytes.
+  package struct Share: Sendable {
+    var promised: Int64
+    var held: Int64
+
+    package init(promised: Int64 = 0, held: Int64 = 0) { (self.promised, self.held) = (promised, held) }
+
     var room: Int64 { max(promised, held) }
   }
   private struct State {
@@ -30,25 +34,27 @@ final class Quota: Sendable {
   private let search = FreeSpaceSearch()
   private let changes = Mutex(())
 
-  init(_ limit: Int64?) { self.limit = limit }
+  package init(_ limit: Int64?) { self.limit = limit }
 
-  var isLimited: Bool { limit != nil }
+  package var isLimited: Bool { limit != nil }
 
   /// How many more bytes can be stored or reserved; nil: there is no limit.
-  var free: Int64? {
+  package var free: Int64? {
     limit.map { limit in Int64(clamping: max(0, Int128(limit) - state.withLock { $0.used })) }
   }
 
   /// `submit` is called when the quota is exhausted, with work that measures the tree again. It must run that work on
   /// another thread, after removing expired uploads.
-  func onShortage(_ submit: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) { search.onShortage(submit) }
+  package func onShortage(_ submit: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+    search.onShortage(submit)
+  }
 
   /// Enlarges the upload's share to a total of `promised` bytes and to `held` stored bytes. Returns how many bytes the
   /// upload may store before it must reserve more. If there is not enough room, the share is unchanged and this throws:
   /// 413 if the upload is larger than the limit, otherwise 507, which tells the client that no other file of this size
   /// fits either. The 507 has `Retry-After` while the tree is being measured. Blocks for a second at most.
   @discardableResult
-  func reserve(_ id: UploadID, promised: Int64 = 0, held: Int64 = 0) throws(ServerError) -> Int64 {
+  package func reserve(_ id: UploadID, promised: Int64 = 0, held: Int64 = 0) throws(ServerError) -> Int64 {
     guard let limit else { return .max }
     let least = max(promised, held)
     if least > limit {
@@ -66,7 +72,7 @@ final class Quota: Sendable {
     } catch {
       guard search.isRunning else { throw error }
       var refusal = error
-      refusal.message += "; the folder is being measured again, so try again in a moment"
+      refusal.message += "; what is stored is being measured again, so try again in a moment"
       refusal.headers["Retry-After"] = "5"
       throw refusal
     }
@@ -92,7 +98,7 @@ final class Quota: Sendable {
   }
 
   /// Whether an upload was refused for want of room since the last call.
-  func takeRefusal() -> Bool {
+  package func takeRefusal() -> Bool {
     state.withLock { state in
       defer { state.hasRefused = false }
       return state.hasRefused
@@ -100,17 +106,17 @@ final class Quota: Sendable {
   }
 
   /// How many bytes the upload may store before it must reserve more.
-  func room(of id: UploadID) -> Int64 {
+  package func room(of id: UploadID) -> Int64 {
     limit == nil ? .max : state.withLock { $0.shares[id]?.room ?? 0 }
   }
 
   /// Call when the upload's data was truncated to `held` bytes.
-  func shrink(_ id: UploadID, held: Int64) {
+  package func shrink(_ id: UploadID, held: Int64) {
     change(id) { $0?.held = held }
   }
 
   /// Call when the upload and its bytes were deleted.
-  func release(_ id: UploadID) {
+  package func release(_ id: UploadID) {
     change(id) { $0 = nil }
   }
 
@@ -130,12 +136,12 @@ final class Quota: Sendable {
   }
 
   /// Call when the upload was published as a file of `bytes`, replacing one of `old` bytes (0: none).
-  func publish(_ id: UploadID, _ bytes: Int64, replacing old: Int64) {
+  package func publish(_ id: UploadID, _ bytes: Int64, replacing old: Int64) {
     change(id, Int128(bytes) - Int128(old), published: bytes) { $0 = nil }
   }
 
   /// Call when a published file of `bytes` was deleted.
-  func remove(_ bytes: Int64) {
+  package func remove(_ bytes: Int64) {
     if !isLimited { return }
     state.withLock { state in
       state.used = max(0, state.used - Int128(bytes))
@@ -168,34 +174,25 @@ final class Quota: Sendable {
     try changes.withLock { (_) throws(ServerError) in try change() }
   }
 
-  /// Counts the existing bytes when the server starts: published files and unfinished uploads. `joined` returns the
-  /// bytes that a final upload has taken over from its parts; nil for other uploads.
-  func measure(
-    _ root: Folder, _ store: Folder, _ cancel: Cancellation, joined: (UploadID) throws(ServerError) -> Int64?
+  /// Counts the existing bytes when the server starts: those of unfinished uploads, and of published files, which
+  /// `published` adds up. That is called again, on another thread, when the quota is exhausted.
+  package func measure(
+    _ shares: [UploadID: Share], published: @escaping @Sendable () throws(ServerError) -> Int128
   ) throws(ServerError) {
     let clock = MonotonicClock()
     let began = clock.now
     var found = State()
-    found.used = try TreeSize.bytes(below: root, without: ServedPath.storeName, cancel)
-    for name in try store.names() {
-      guard let file = UploadFile(name), file.kind == .data else { continue }
-      // An unreadable record reserves nothing; its bytes are still counted.
-      let held = (try? store.status(name)).map { Int64($0.st_size) } ?? 0
-      let promised = (try? store.record(file.id, file.id.info))?.length ?? 0
-      let share =
-        if let joined = try? joined(file.id) { Share(held: joined) } else { Share(promised: promised, held: held) }
-      found.shares[file.id] = share
-      found.used += Int128(share.room)
-    }
+    found.shares = shares
+    found.used = try published() + found.unfinished
     state.withLock { $0 = found }
-    search.setUp(took: clock.now - began) { [weak self] in self?.measureAgain(root, cancel) }
+    search.setUp(took: clock.now - began) { [weak self] in self?.measureAgain(published) }
   }
 
   /// Counts the published files again. Blocks while the tree is read.
-  private func measureAgain(_ root: Folder, _ cancel: Cancellation) {
+  private func measureAgain(_ published: () throws(ServerError) -> Int128) {
     let before = state.withLock { ($0.published, $0.changes) }
     // If the tree cannot be read, or the server stops meanwhile, the sum is not changed.
-    guard let found = try? TreeSize.bytes(below: root, without: ServedPath.storeName, cancel) else { return }
+    guard let found = try? published() else { return }
     // The lock ensures that no file is published or deleted while the sum changes.
     changes.withLock { _ in
       state.withLock { state in

@@ -27,8 +27,11 @@ package protocol PublishedFiles: Sendable {
 package protocol UploadBytes: Sendable {
   /// Starts a reception of a file that is to be published at `target`. It does not survive the process until its record is
   /// saved or it is published. `id` is a new one. `length` is the expected length, if known: throws 413 if that exceeds the
-  /// quota, 507 if it exceeds what is left of it.
-  func begin(_ id: UploadID, for target: ServedPath, length: Int64?) throws(ServerError) -> any Reception
+  /// quota, 507 if it exceeds what is left of it. `modified`: the modification time that the file is to have, as its record
+  /// will say.
+  func begin(
+    _ id: UploadID, for target: ServedPath, length: Int64?, modified: ModificationTime?
+  ) throws(ServerError) -> any Reception
 
   /// Continues a saved upload after its last safe byte. Throws 410 if its bytes are gone.
   func reopen(_ id: UploadID) throws(ServerError) -> any Reception

@@ -34,6 +34,8 @@ package struct S3Head: Sendable {
   package var tag: String
   /// The time of its last change, in seconds since 1970; nil: it was not told.
   package var modified: Int64?
+  /// The modification time of the file that it was made of, as its client has sent it; nil: it is not known.
+  package var fileTime: String?
 }
 
 // Objects as the files of a server that stores in a bucket what it receives.
@@ -50,7 +52,8 @@ extension S3Multipart {
         status: response.status)
     }
     return S3Head(
-      length: length, tag: tag, modified: response.headers["Last-Modified"].flatMap { HTTPDate.seconds($0) })
+      length: length, tag: tag, modified: response.headers["Last-Modified"].flatMap { HTTPDate.seconds($0) },
+      fileTime: response.headers["x-amz-meta-\(ModificationTime.key)"])
   }
 
   /// Deletes an object. Succeeds if there is none.
@@ -90,11 +93,17 @@ extension S3Multipart {
     return session
   }
 
-  /// The session, for a completion that replaces an object or does not.
-  package func session(_ session: UploadSession, overwrites: Bool) -> UploadSession {
+  /// The session, for a completion that makes the object as `target` says.
+  package func session(_ session: UploadSession, for target: UploadTarget) -> UploadSession {
     var session = session
-    session.state["overwrite"] = overwrites ? "true" : nil
+    session.state["overwrite"] = target.overwrite ? "true" : nil
+    session.state["replaced"] = target.replacedTag
     return session
+  }
+
+  /// Whether an object with this ETag consists of these parts, as far as most servers make ETags.
+  package func isResult(_ tag: String, of parts: [PartReceipt]) -> Bool {
+    !parts.isEmpty && Self.tag(of: parts) == tag.unquoted
   }
 
   /// A page of a folder's list (ListObjectsV2), in the order of the server; nil: the server has no such list. `cursor`: of
@@ -102,17 +111,42 @@ extension S3Multipart {
   package func page(
     of folder: HTTPURL, after cursor: S3Cursor? = nil, most: Int = 500, _ with: UploadContext
   ) async throws(UploadError) -> S3Page? {
+    guard let (list, next) = try await list(folder, after: cursor, ["delimiter=%2F", "max-keys=\(most)"], with) else {
+      return nil
+    }
+    var last = cursor?.lastFolder ?? []
+    var page = S3Page(entries: Self.entries(list, below: Array(folder.key(in: bucketPath)), &last), next: next)
+    page.next?.lastFolder = last
+    return page
+  }
+
+  /// The lengths of all objects in a folder and below, added up page by page, without those in its folder `hidden`; nil:
+  /// the server has no such list.
+  package func totalLength(
+    below folder: HTTPURL, without hidden: [UInt8], after cursor: S3Cursor? = nil, _ with: UploadContext
+  ) async throws(UploadError) -> (bytes: Int64, next: S3Cursor?)? {
+    guard let (list, next) = try await list(folder, after: cursor, [], with) else { return nil }
+    let isEncoded = list.text("EncodingType") == "url"
+    let hidden = Array(folder.key(in: bucketPath)) + hidden + [UInt8(ascii: "/")]
+    let counted = list.all("Contents").lazy.filter { object in
+      object.text("Key").map { !Self.key($0, isEncoded).starts(with: hidden) } ?? false
+    }
+    return (counted.compactMap { $0.text("Size").flatMap { Int64(digits: $0) } }.clampedSum, next)
+  }
+
+  /// A page of the list of all keys that begin with that of `folder`. `more`: further parameters.
+  private func list(
+    _ folder: HTTPURL, after cursor: S3Cursor?, _ more: [String], _ with: UploadContext
+  ) async throws(UploadError) -> (XMLTree, next: S3Cursor?)? {
     let prefix = Array(folder.key(in: bucketPath))
-    var query = cursor.map { ["continuation-token=\($0.token.asQueryValue)"] } ?? []
-    query += ["delimiter=%2F", "encoding-type=url", "list-type=2", "max-keys=\(most)"]
+    var query = more + ["encoding-type=url", "list-type=2"]
+    if let cursor { query.append("continuation-token=\(cursor.token.asQueryValue)") }
     if !prefix.isEmpty { query.append("prefix=\(HTTPURL.encode(prefix).replacingSlashes)") }
-    let request = HTTPRequest("GET", bucket(at: folder).withQuery(query.joined(separator: "&")))
+    let request = HTTPRequest("GET", bucket(at: folder).withQuery(query.sorted().joined(separator: "&")))
     let response = try await send(request, nil, with)
     try with.checkListing(request, response)
     guard response.isSuccess, let list = XMLTree(response.body), list.name == "ListBucketResult" else { return nil }
-    var last = cursor?.lastFolder ?? []
-    var page = S3Page(entries: Self.entries(list, below: prefix, &last))
-    if list.text("IsTruncated") != "true" { return page }
+    if list.text("IsTruncated") != "true" { return (list, nil) }
     guard let token = list.text("NextContinuationToken") else {
       throw UploadError(
         .giveUp, .file,
@@ -121,8 +155,7 @@ extension S3Multipart {
     }
     let number = (cursor?.number ?? 0) + 1
     if number >= ListedEntry.mostPages { throw .endlessListing(request) }
-    page.next = S3Cursor(token: token, lastFolder: last, number: number)
-    return page
+    return (list, S3Cursor(token: token, lastFolder: [], number: number))
   }
 
   /// `last`: the folder that was found last.

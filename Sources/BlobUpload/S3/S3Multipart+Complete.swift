@@ -20,7 +20,7 @@ extension S3Multipart {
     if let found = try await alreadyNamed(expecting, upload, with) { return found }
 
     var request = HTTPRequest("POST", upload.url(), ["Content-Type": "application/xml"])
-    if !upload.overwrites { request.headers["If-None-Match"] = "*" }
+    request.addCondition(overwrites: upload.overwrites, upload.replacedTag)
     if upload.knowsWhole {
       request.headers["x-amz-mp-object-size"] = String(length)
       request.headers["x-amz-checksum-type"] = "FULL_OBJECT"
@@ -47,6 +47,10 @@ extension S3Multipart {
     let refusal = S3ErrorResponse(response)
     var error = UploadError(request, response, s3: refusal, signer)
     switch (response.status, refusal?.name) {
+    case (404, "NoSuchKey") where upload.replacedTag != nil:
+      // The object that is to be replaced is gone, or, as Ceph says it, the upload is.
+      if case .finished(let result) = try await held(by: session, with) { return result }
+      error.status = 412
     case (_, "NoSuchUpload"), (_, "NoSuchKey"), (404, nil): return try await published(session, upload, with)
     case (412, _):
       guard let there = try await find(upload.object, with) else {

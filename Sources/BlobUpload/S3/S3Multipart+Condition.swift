@@ -123,3 +123,11 @@ extension S3Multipart {
         + "right?", status: response.status)
   }
 }
+
+extension HTTPRequest {
+  /// Lets the server refuse to create an object if another one has its name: any, or one with another ETag than `tag`
+  /// (nil: any is replaced).
+  mutating func addCondition(overwrites: Bool, _ tag: String?) {
+    if overwrites { headers["If-Match"] = tag } else { headers["If-None-Match"] = "*" }
+  }
+}

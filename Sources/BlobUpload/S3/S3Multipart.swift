@@ -157,7 +157,7 @@ public struct S3Multipart: UploadProtocol {
 
   func put(_ target: UploadTarget) -> HTTPRequest {
     var request = HTTPRequest("PUT", target.url, objectFields(target))
-    if !target.overwrite { request.headers["If-None-Match"] = "*" }
+    request.addCondition(overwrites: target.overwrite, target.replacedTag)
     return request
   }
 

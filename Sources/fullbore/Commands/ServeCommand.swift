@@ -69,6 +69,8 @@ struct ServeCommand: Command {
   let share: ShareOptions?
   /// nil: files are stored in a folder.
   let bucket: ServeBucket?
+  /// The folder or the place in a bucket, as messages and programs get it.
+  private var place: BytePath { bucket?.place ?? options.folder }
   let monitoring: MonitoringOptions
   let listen: ListenAddress
   /// Whether the server uses a certificate of its own.
@@ -174,13 +176,13 @@ struct ServeCommand: Command {
     var options = options
     if let share {
       options.page = ServerOptions.BrowserPage(
-        name: options.folder.name.description, runsFor: share.period, endsAfterVisit: share.endsAfterVisit)
+        name: place.name.description, runsFor: share.period, endsAfterVisit: share.endsAfterVisit)
     }
     options.thumbnail = { PhotoPreview.jpeg(inStart: $0) }
     do throws(ServerError) {
-      let observers = try ServeObservers(monitoring, options.folder, report)
+      let observers = try ServeObservers(monitoring, place, report)
       observers.observe(&options)
-      let store = if let bucket { try await bucket.open(expire: options.expire) } else { S3Store?.none }
+      let store = if let bucket { try await bucket.open(options) } else { S3Store?.none }
       let (server, certificate) = try await BlockingPool.shared.run { [options] () throws(ServerError) in
         let certificate = signsItself ? try OwnCertificate.prepare(for: listen) : nil
         var options = options
@@ -248,7 +250,7 @@ struct ServeCommand: Command {
         """)
     }
     let what = options.isReadOnly ? "Giving the files of" : "Receiving into"
-    Console.error.write("\(what) \(bucket?.name ?? shown(options.folder)). \(share?.end ?? "Ctrl-C ends it.")\n")
+    Console.error.write("\(what) \(shown(place)). \(share?.end ?? "Ctrl-C ends it.")\n")
   }
 
   static func folder(_ path: BytePath) throws(UsageError) -> BytePath {

@@ -13,17 +13,14 @@ struct ServeBucket: Sendable {
   private let options: S3Options
   /// The folder for the records.
   let state: BytePath
-  /// As the user wrote it.
-  let name: String
+  /// `s3://BUCKET/PREFIX/`.
+  let place: BytePath
 
   static let declared: [OptionDeclaration] =
     [
       .value("to", "s3://BUCKET/PREFIX/", "store the files there, and none in a folder of this computer"),
       .value("state", "FOLDER", "with --to: remembers what is unfinished; else below $XDG_STATE_HOME/fullbore/serve"),
     ] + S3Options.declared
-
-  /// Options of `serve` that need a folder.
-  private static let excluded = ["share", "receive-only", "max-total", "on-upload"]
 
   /// nil: `--to` was not given.
   init?(_ arguments: Arguments) throws(UsageError) {
@@ -34,16 +31,13 @@ struct ServeBucket: Sendable {
       return nil
     }
     if !arguments.operands.isEmpty { throw UsageError("--to and FOLDER exclude each other") }
-    for name in Self.excluded where arguments.flag(name) || arguments.value(name) != nil {
-      throw UsageError("--\(name) needs a folder, and does not go with --to")
-    }
     let destination = try Destination(given, options)
     guard let s3 = destination.s3, destination.isFolder else {
       throw UsageError(
         "--to '\(shown(given.withoutSecrets))': wanted s3://BUCKET/ or s3://BUCKET/PREFIX/, with a slash at its end")
     }
     self.s3 = s3
-    name = shown(given)
+    place = BytePath(Array("s3://\(s3.bucket)/".utf8) + s3.prefix)
     if let state = arguments.value("state") {
       self.state = try ServeCommand.folder(state)
     } else {
@@ -68,17 +62,19 @@ struct ServeBucket: Sendable {
   }
 
   /// Asks the bucket whether it is there, and opens the store.
-  func open(expire: Duration) async throws(ServerError) -> S3Store {
+  func open(_ server: ServerOptions) async throws(ServerError) -> S3Store {
     // A part that arrives slowly keeps its connection, so each upload may need one.
-    let transport = SocketTransport(SocketTransport.Options(connections: 512, adapts: false, uploadBuffer: 32 << 10))
+    let transport = SocketTransport(SocketTransport.Options(connections: 512, adapts: false, uploadBuffer: 16 << 10))
     let destination: UploadDestination
     do throws(UploadError) {
       destination = try await find(over: transport)
     } catch {
-      throw ServerError("\(name): \(error.message)")
+      throw ServerError("\(shown(place)): \(error.message)")
     }
     return try await BlockingPool.shared.run { [state] () throws(ServerError) in
-      try S3Store(destination, over: transport, state: state, expire: expire)
+      try S3Store(
+        destination, over: transport, state: state, expire: server.expire, maxTotal: server.maxTotal,
+        conceals: server.reading == .nothing)
     }
   }
 

@@ -11,7 +11,7 @@ final class ServeObservers: Sendable {
   /// How long the server waits at its end for what it has begun.
   private static let patience = Duration.seconds(10)
 
-  /// `folder`: the served folder. Throws if the log cannot be opened. From now on SIGHUP opens it again, unless a person
+  /// `folder`: the served folder, or the place in a bucket. Throws if the log cannot be opened. From now on SIGHUP opens it again, unless a person
   /// runs the server in a terminal, whose end still ends the server.
   init(_ options: MonitoringOptions, _ folder: BytePath, _ report: ServeReport) throws(ServerError) {
     self.report = report

@@ -1,8 +1,8 @@
 import Blobs
 import Platform
 
-/// A program that is run for each file that was received or sent, with the file's absolute path as its only argument. No
-/// shell sees the path, so no name of a file can become a command.
+/// A program that is run for each file that was received or sent, with the file's absolute path as its only argument, or its
+/// URL in a bucket. No shell sees the path, so no name of a file can become a command.
 struct UploadCommand: Sendable {
   let program: BytePath
   private let option: String

@@ -13,8 +13,10 @@ final class LimitedStore: UploadStore {
   }
   func open(_ path: ServedPath) throws(ServerError) -> OpenItem { try store.open(path) }
 
-  func begin(_ id: UploadID, for target: ServedPath, length: Int64?) throws(ServerError) -> any Reception {
-    try store.begin(id, for: target, length: length)
+  func begin(
+    _ id: UploadID, for target: ServedPath, length: Int64?, modified: ModificationTime?
+  ) throws(ServerError) -> any Reception {
+    try store.begin(id, for: target, length: length, modified: modified)
   }
   func reopen(_ id: UploadID) throws(ServerError) -> any Reception { try store.reopen(id) }
   func publish(_ reception: any Reception, _ record: UploadRecord, isSaved: Bool) throws(ServerError) -> Publication {

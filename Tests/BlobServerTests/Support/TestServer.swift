@@ -14,6 +14,8 @@ final class TestServer {
     try self.init(over: TestFolder(), change)
   }
 
+  init(_ folder: TestFolder, _ server: Server) { (self.folder, self.server) = (folder, server) }
+
   init(over folder: TestFolder, _ change: (inout ServerOptions) -> Void = { _ in }) throws {
     self.folder = folder
     var options = ServerOptions(folder: folder.path, port: 0)

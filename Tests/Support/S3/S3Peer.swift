@@ -20,7 +20,7 @@ public final class S3Peer: Sendable {
     public var clockAhead: Int64 = 0
     /// The server computes checksums of whole objects and reports them.
     public var knowsChecksums = true
-    /// The server respects `If-None-Match`.
+    /// The server respects `If-None-Match` and `If-Match` of requests that make objects.
     public var knowsConditions = true
     /// Returns a status and an error code to send instead of handling the request, by the number of the request,
     /// counted from 0; nil handles it.

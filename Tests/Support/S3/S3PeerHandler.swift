@@ -100,6 +100,10 @@ struct S3PeerHandler {
     if options.knowsConditions, request.fields["if-none-match"] == "*", state.objects[key] != nil {
       throw S3PeerError(412, "PreconditionFailed")
     }
+    if options.knowsConditions, let tag = request.fields["if-match"] {
+      guard let object = state.objects[key] else { throw S3PeerError(404, "NoSuchKey") }
+      if object.tag != tag { throw S3PeerError(412, "PreconditionFailed") }
+    }
   }
 
   // MARK: Objects

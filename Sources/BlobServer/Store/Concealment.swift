@@ -6,11 +6,19 @@ import Blobs
 /// Two things cannot be concealed. Bytes that are there already are received without an error, since a client that has lost
 /// the response to its upload sends it again; so whoever has a file finds out whether it is there. And an upload whose length
 /// differs is refused before its bytes come, since otherwise each file with a taken name would be sent in vain.
-extension FileStore {
-  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
-    if !conceals { return try openTarget(at: path, in: folder) }
+package struct Concealment: Sendable {
+  /// false: clients may know the files, and nothing is concealed.
+  let isOn: Bool
+
+  package init(isOn: Bool) { self.isOn = isOn }
+
+  /// `open` returns the state of the target.
+  package func target(
+    at path: ServedPath?, in folder: ServedPath, _ open: () throws(ServerError) -> TargetState
+  ) throws(ServerError) -> TargetState {
+    if !isOn { return try open() }
     do throws(ServerError) {
-      var state = try openTarget(at: path, in: folder)
+      var state = try open()
       state.isConcealed = true
       state.item?.concealTime()
       state.refusal = state.refusal.map {
@@ -22,27 +30,47 @@ extension FileStore {
     }
   }
 
-  package func publish(
-    _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
+  /// `publish` publishes an upload at `target`.
+  package func publication(
+    at target: ServedPath, _ publish: () throws(ServerError) -> Publication
   ) throws(ServerError) -> Publication {
-    if !conceals { return try publishOpenly(reception, record, isSaved: isSaved) }
+    if !isOn { return try publish() }
     do throws(ServerError) {
-      var publication = try publishOpenly(reception, record, isSaved: isSaved)
+      var publication = try publish()
       if publication.outcome == .same { publication.conceal() }
       return publication
     } catch {
-      throw error.concealed(at: record.target)
+      throw error.concealed(at: target)
     }
   }
 
-  package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
-    if !conceals { return try removeOpenly(path, check) }
+  /// `remove` removes the file at `path`.
+  package func removal(of path: ServedPath, _ remove: () throws(ServerError) -> Void) throws(ServerError) {
+    if !isOn { return try remove() }
     do throws(ServerError) {
-      try removeOpenly(path, check)
+      try remove()
     } catch {
       // A folder, or something else that cannot be deleted, has the name.
       throw [403, 409].contains(error.status) ? ServerError(404, "no file \(path)") : error
     }
+  }
+}
+
+extension FileStore {
+  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
+    try concealment.target(at: path, in: folder) { () throws(ServerError) in try openTarget(at: path, in: folder) }
+  }
+
+  package func publish(
+    _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
+  ) throws(ServerError) -> Publication {
+    try concealment.publication(at: record.target) { () throws(ServerError) in
+      try publishOpenly(reception, record, isSaved: isSaved)
+    }
+  }
+
+  package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
+    try concealment.removal(of: path) { () throws(ServerError) in try removeOpenly(path, check) }
   }
 }
 
