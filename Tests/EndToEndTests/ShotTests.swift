@@ -89,18 +89,23 @@ extension EndToEnd {
       expectSame(server)
     }
 
-    /// The client is killed while the film is on its way and the other files wait at the server. The next run goes on.
+    /// The client is killed while the film is on its way and the other files wait at the server, which shows none of them.
+    private func killPush(_ words: [String], _ server: ServeProcess) async throws {
+      let killed = try Command(Tool.fullbore, ["push", "--bwlimit", "4M"] + words, in: scratch)
+      _ = try await until("a part of the film is there") { server.folder.received() > 14 << 20 ? true : nil }
+      killed.kill(SIGKILL)
+      try await killed.wait()
+      let hidden = Self.live + Self.live.map { $0 + ".age" }
+      #expect(Set(server.folder.files().keys).isDisjoint(with: hidden), "\(server.folder.files())")
+    }
+
+    /// A push that was killed goes on in the next run.
     @Test(arguments: ["put+", "tus+", "resumable+"], ["push", "resume"])
     func aKilledPushGoesOn(_ uploadProtocol: String, _ next: String) async throws {
       try makeCard(film: 24 << 20)
       let server = try await ServeProcess.start(in: scratch)
       let url = uploadProtocol + server.url
-      let killed = try Command(
-        Tool.fullbore, ["push", "--bwlimit", "4M", scratch.path("card/"), url], in: scratch)
-      _ = try await until("a part of the film is there") { server.folder.received() > 14 << 20 ? true : nil }
-      killed.kill(SIGKILL)
-      try await killed.wait()
-      #expect(Set(server.folder.files().keys).isDisjoint(with: Self.live), "\(server.folder.files())")
+      try await killPush([scratch.path("card/"), url], server)
       let words = next == "push" ? [next, scratch.path("card/"), url] : [next]
       let command = try Command(Tool.fullbore, words, in: scratch)
       #expect(try await command.wait() == .exited(0), "\(command.output)\(command.errors)")
@@ -115,13 +120,9 @@ extension EndToEnd {
       try makeCard(film: 24 << 20)
       let key = try await scratch.makeAgeKey("key")
       let server = try await ServeProcess.start(in: scratch)
-      let words = ["push", "--seal", key.recipient, scratch.path("card/"), uploadProtocol + server.url]
-      let killed = try Command(Tool.fullbore, words + ["--bwlimit", "4M"], in: scratch)
-      _ = try await until("a part of the film is there") { server.folder.received() > 14 << 20 ? true : nil }
-      killed.kill(SIGKILL)
-      try await killed.wait()
-      #expect(Set(server.folder.files().keys).isDisjoint(with: Self.live.map { $0 + ".age" }))
-      let command = try Command(Tool.fullbore, words, in: scratch)
+      let words = ["--seal", key.recipient, scratch.path("card/"), uploadProtocol + server.url]
+      try await killPush(words, server)
+      let command = try Command(Tool.fullbore, ["push"] + words, in: scratch)
       #expect(try await command.wait() == .exited(0), "\(command.output)\(command.errors)")
       #expect(server.folder.unfinished() == 0)
       let opened = try scratch.folder("opened")
@@ -136,12 +137,7 @@ extension EndToEnd {
       try makeCard(film: 24 << 20)
       let server = try await ServeProcess.start(in: scratch)
       let url = uploadProtocol + server.url
-      let killed = try Command(
-        Tool.fullbore, ["push", "--bwlimit", "4M", scratch.path("card/"), url], in: scratch)
-      _ = try await until("a part of the film is there") { server.folder.received() > 14 << 20 ? true : nil }
-      killed.kill(SIGKILL)
-      try await killed.wait()
-      #expect(Set(server.folder.files().keys).isDisjoint(with: Self.live), "\(server.folder.files())")
+      try await killPush([scratch.path("card/"), url], server)
       for name in Self.live where name != "IMG_0001.HEIC" {
         try FileManager.default.removeItem(atPath: scratch.path("card/\(name)"))
       }

@@ -53,12 +53,7 @@ final class GroupedPutReceiver: BodyReceiver {
         reply.tell(nil)
         return reply
       }
-      var reply = Reply(publication.outcome == .created ? 201 : 204, publication.etag.map { ["ETag": $0] } ?? [:])
-      reply.headers["Location"] = location
-      reply.tell(publication)
-      if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
-      reply.headers["Repr-Digest"] = service.digestReader.known.remember(digests?.values, of: publication.item)
-      return reply
+      return Reply(publication, at: location, digests, service)
     case .failure(let error):
       // Nobody can go on with it.
       try? upload.terminate()

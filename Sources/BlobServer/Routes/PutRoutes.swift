@@ -85,6 +85,16 @@ enum PutRoutes {
 }
 
 extension Reply {
+  /// The reply to a PUT or POST whose file got its name. `location`: the file's URL, relative to the request's; nil: they are
+  /// the same.
+  init(_ publication: Publication, at location: String?, _ digests: BodyDigests?, _ service: Service) {
+    self.init(publication.outcome == .created ? 201 : 204, publication.etag.map { ["ETag": $0] } ?? [:])
+    headers["Location"] = location
+    tell(publication)
+    if publication.hasModificationTime { headers[ModificationTime.field] = "accepted" }
+    headers["Repr-Digest"] = service.digestReader.known.remember(digests?.values, of: publication.item)
+  }
+
   /// Adds a header field if a file with the same bytes was already there, or if the file has no name yet, since it waits
   /// for the other members of its group (nil).
   mutating func tell(_ publication: Publication?) {
@@ -147,12 +157,7 @@ private final class PutReceiver: BodyReceiver {
         try digests?.check(trailers)
         let publication = try service.store.publish(reception, record, isSaved: false)
         service.received(ReceivedFile(record.target, publication, by: sender))
-        var reply = Reply(publication.outcome == .created ? 201 : 204, publication.etag.map { ["ETag": $0] } ?? [:])
-        reply.headers["Location"] = location
-        reply.tell(publication)
-        if publication.hasModificationTime { reply.headers[ModificationTime.field] = "accepted" }
-        reply.headers["Repr-Digest"] = service.digestReader.known.remember(digests?.values, of: publication.item)
-        return .reply(reply)
+        return .reply(Reply(publication, at: location, digests, service))
       } catch {
         discard()
         throw error
