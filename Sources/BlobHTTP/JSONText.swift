@@ -2,6 +2,10 @@
 package enum JSONText {
   /// `text` as a JSON string with quotation marks, on one line: control characters and the separators U+2028 and U+2029 are escaped too.
   package static func quoted(_ text: String) -> String {
+    // Most texts have nothing to escape.
+    if text.utf8.allSatisfy({ 0x20...0x7E ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+      return "\"\(text)\""
+    }
     var result = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

@@ -1,7 +1,8 @@
 import BlobSQLite
-import BlobUpload
 import Blobs
 import Testing
+
+@testable import BlobUpload
 
 extension JournalTests {
   @Suite struct Notes {
@@ -91,6 +92,30 @@ extension JournalTests {
       await journal.close()
       let database = try Database(folder.path)
       #expect(try database.statement("SELECT count(*) FROM receipt").first { $0.int(0) } == 0)
+    }
+
+    /// The server announces an upload and has stored it a moment later, so that both notes are written together.
+    @Test func anUploadThatIsDoneAtOnceLeavesNoSession() async throws {
+      let journal = try await folder.open()
+      let names = ["a.jpg", "b.jpg", "c.jpg", "d.jpg"]
+      let claims = try await journal.claim(
+        names.map { intent($0) }, destination: try await journal.destinationID(.tus))
+      let ids = try claims.map { try #require($0.id) }
+      for (id, name) in zip(ids, names) {
+        journal.opened(id, session)
+        journal.sending(id, from: 0, key: SentRange.noKey)(70, SentRange.noValue)
+        journal.acknowledged(id, 70)
+        if name != "c.jpg" { journal.done(id, UploadResult(location: intent(name).target)) }
+      }
+      journal.failed(ids[3], "refused")
+      try await journal.flush()
+      let entries = try await journal.entries(.done, limit: -1)
+      #expect(entries.map(\.id) == [ids[0], ids[1], ids[3]])
+      #expect(entries.allSatisfy { $0.session == nil && $0.acknowledged == 100 && $0.sent.isEmpty })
+      let open = try await journal.only()
+      #expect(open.id == ids[2] && open.session == session && open.acknowledged == 70)
+      #expect(open.sent.map(\.end) == [70])
+      await journal.close()
     }
 
     /// The ends are recorded in any order, independent of the entries between them.

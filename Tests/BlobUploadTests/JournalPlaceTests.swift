@@ -37,6 +37,32 @@ extension JournalTests {
       await mine.close()
     }
 
+    /// The journal asks for other uploads to a place only where there may be some. An upload that is done once more always may
+    /// have replaced one.
+    @Test(arguments: [true, false])
+    func anUploadThatIsSentAgainTakesItsPlaceBack(_ opens: Bool) async throws {
+      let journal = try await folder.open()
+      func send(_ id: Int64) async throws {
+        if opens {
+          journal.opened(id, session)
+          try await journal.flush()
+        }
+        journal.done(id, UploadResult(location: "https://host.example/uploads/\(id)"))
+        try await journal.flush()
+      }
+      let (one, other) = (intent("/x/a.jpg"), intent("/y/a.jpg"))
+      try await send(try #require(try await journal.claim(one).id))
+      try await send(try #require(try await journal.claim(other).id))
+      #expect(try await journal.claim(other).entry?.isSuperseded == false)
+      let before = try #require(try await journal.claim(one).entry)
+      #expect(before.isSuperseded)
+      journal.restarted(before.id)
+      try await send(before.id)
+      #expect(try await journal.claim(one).entry?.isSuperseded == false)
+      #expect(try await journal.claim(other).entry?.isSuperseded == true)
+      await journal.close()
+    }
+
     @Test func othersOfABatchAreClaimedInOrder() async throws {
       let process = IdleProcess()
       let theirs = try await folder.open(as: process.mark)

@@ -21,6 +21,14 @@ struct JournalNote: Sendable {
     case kept
     case doubted
     case released
+
+    /// Says how far an upload is that is not done.
+    var isState: Bool {
+      switch self {
+      case .opened, .acknowledged: true
+      default: false
+      }
+    }
   }
   var id: Int64
   var event: Event

@@ -105,13 +105,17 @@ final class SentLog: Sendable {
   }
 
   private static func encode(_ upload: Int64, _ range: SentRange) -> [UInt8] {
-    var record: [UInt8] = []
-    record.reserveCapacity(recordCount)
-    for number in [upload, range.start, range.end] {
-      withUnsafeBytes(of: number.littleEndian) { record.append(contentsOf: $0) }
+    [UInt8](unsafeUninitializedCapacity: recordCount) { record, count in
+      record.initialize(repeating: 0)
+      let bytes = UnsafeMutableRawBufferPointer(record)
+      bytes.storeBytes(of: upload.littleEndian, as: Int64.self)
+      bytes.storeBytes(of: range.start.littleEndian, toByteOffset: 8, as: Int64.self)
+      bytes.storeBytes(of: range.end.littleEndian, toByteOffset: 16, as: Int64.self)
+      let values = 24 + range.key.count
+      UnsafeMutableRawBufferPointer(rebasing: bytes[24..<values]).copyBytes(from: range.key)
+      UnsafeMutableRawBufferPointer(rebasing: bytes[values..<values + range.value.count]).copyBytes(from: range.value)
+      count = recordCount
     }
-    record += range.key + range.value
-    return record + [UInt8](repeating: 0, count: recordCount - record.count)
   }
 
   private static func decode(_ record: [UInt8]) -> (Int64, SentRange)? {

@@ -19,9 +19,9 @@ final class NoteWriter {
     let now = currentSeconds()
     // Notes of this kind, the end of an upload that was sent in one request, are by far the most frequent.
     var ended: [Ended] = []
-    for note in notes {
+    for note in withoutSuperseded(notes) {
       if case .done(let location, _, keepsChecksums: false, replaces: true, let sealed) = note.event,
-        let known = uploads.fresh[note.id], location == known.target
+        let known = uploads.fresh[note.id], !known.isOpen, location == known.target
       {
         ended.append(Ended(id: note.id, sealed: sealed))
       } else {
@@ -31,6 +31,26 @@ final class NoteWriter {
       }
     }
     try end(ended, me, now)
+  }
+
+  /// The notes without those that the end of the same upload makes superfluous. Both come together when a server is near:
+  /// it announces an upload, and has stored it a moment later.
+  private func withoutSuperseded(_ notes: [JournalNote]) -> [JournalNote] {
+    if !notes.contains(where: { $0.event.isState }) { return notes }
+    var isDone: [Int64: Bool] = [:]
+    var left: [JournalNote] = []
+    for note in notes.reversed() {
+      // The row of an upload whose length is unknown has the acknowledged bytes in its place.
+      if note.event.isState, isDone[note.id] == true, uploads.fresh[note.id] != nil {
+        uploads.sent.log.drop(note.id)
+        continue
+      }
+      var ends = false
+      if case .done(_, _, keepsChecksums: false, _, _) = note.event { ends = true }
+      isDone[note.id] = ends
+      left.append(note)
+    }
+    return left.reversed()
   }
 
   /// An upload that has ended. `sealed`: as in the note.
@@ -94,13 +114,19 @@ final class NoteWriter {
   private func apply(_ note: JournalNote, _ me: Int64, _ now: Int64) throws(SQLiteError) {
     if case .sealing(let box) = note.event { return try uploads.seals.keep(box, of: note.id, owner: me) }
     if case .done(_, _, _, _, sealed: .some) = note.event { try uploads.seals.remove(note.id) }
-    if let known = uploads.fresh.removeValue(forKey: note.id),
+    var known = uploads.fresh.removeValue(forKey: note.id)
+    // An entry that was never done is in the record of places, which tells whether another one may have its place.
+    func mayReplace() throws(SQLiteError) -> Bool {
+      if known == nil { return true }
+      return try replaced.mayReplace(CollectionOfOne(note.id))
+    }
+    if let known, !known.isOpen,
       case .done(let location, _, keepsChecksums: false, let replaces, let sealed) = note.event,
       try end(note.id, known.bytes, location, me, now)
     {
       if let sealed { try uploads.contents.keep(sealed, of: note.id) }
       uploads.count(known.destination, known.bytes)
-      if replaces { try replaced.forgetReplaced(by: note.id, through: note.id) }
+      if replaces, try mayReplace() { try replaced.forgetReplaced(by: note.id, through: note.id) }
       try rows.giveUpOthers(of: note.id)
       return
     }
@@ -124,16 +150,20 @@ final class NoteWriter {
       uploads.count(row.destination, row.bytes)
       if !keepsChecksums, row.hasSession { try uploads.removeTraces(note.id) }
       if let sealed { try uploads.contents.keep(sealed, of: note.id) }
-      if replaces { try replaced.forgetReplaced(by: note.id, through: note.id) }
+      if replaces, try mayReplace() { try replaced.forgetReplaced(by: note.id, through: note.id) }
       try rows.giveUpOthers(of: note.id)
     case .opened(let session):
       let open = try database.statement("UPDATE upload SET state = 1, session = ?3, updated = ?2 WHERE id = ?1")
       try open.bind(3, JSONColumn.encode(session))
       try run(open, note.id, now)
+      known?.isOpen = true
+      uploads.fresh[note.id] = known
     case .acknowledged(let offset):
       let acknowledge = try database.statement("UPDATE upload SET acknowledged = ?3, updated = ?2 WHERE id = ?1")
       try acknowledge.bind(3, offset)
       try run(acknowledge, note.id, now)
+      known?.isOpen = true
+      uploads.fresh[note.id] = known
     case .receipt(let receipt): try uploads.keep(receipt, note.id)
     case .failed(let message): try end(note.id, as: .failed, message, me, now)
     case .refused(let message): try end(note.id, as: .refused, message, me, now)

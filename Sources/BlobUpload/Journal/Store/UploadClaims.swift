@@ -53,7 +53,9 @@ final class UploadClaims {
         if isNew {
           claims.append(.fresh(next))
           replaced.targets.note(intents[place].target, of: next)
-          uploads.fresh[next] = intents[place].length.map { (destination, $0, intents[place].target) }
+          uploads.fresh[next] = intents[place].length.map {
+            UploadTable.Fresh(destination: destination, bytes: $0, target: intents[place].target)
+          }
         } else if let entry = try uploads.entry(intents[place].key, intents[place].source) {
           claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
           (isKnown, together) = (true, 1)

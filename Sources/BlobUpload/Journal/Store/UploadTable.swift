@@ -15,8 +15,15 @@ final class UploadTable {
   let unindexed: UnindexedTable
   let twins: TwinTable
   let deleted: DeletedTable
-  /// Entries that were created here and have no notes yet: their rows need not be read.
-  var fresh: [Int64: (destination: Int64, bytes: Int64, target: String)] = [:]
+  /// An entry that was created here and has not ended yet.
+  struct Fresh {
+    var destination: Int64
+    var bytes: Int64
+    var target: String
+    /// It has a session or acknowledged bytes. Of the others, the rows need not be read.
+    var isOpen = false
+  }
+  var fresh: [Int64: Fresh] = [:]
   /// Changes of the current transaction to the totals in `finished`, by destination.
   private var finished: [Int64: (count: Int64, bytes: Int64)] = [:]
 
