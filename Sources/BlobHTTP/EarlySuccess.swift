@@ -7,10 +7,11 @@ extension HTTPHead {
   /// - `length`: bytes of the body; nil if the length is known only at its end.
   /// - `isWhole`: the whole body was handed over, including the last chunk and the trailers if it has them.
   package func earlySuccess(
-    to request: String, from server: String, sent: Int64, of length: Int64?, isWhole: Bool
+    to request: @autoclosure () -> String, from server: @autoclosure () -> String, sent: Int64, of length: Int64?,
+    isWhole: Bool
   ) -> TransportError? {
     if isWhole || !(200..<300 ~= status) { return nil }
     let rest = length.map { "of \($0)" } ?? "of a body that had not ended"
-    return TransportError(.broken, "\(request): \(server) answered \(status) after \(sent) bytes were sent \(rest)")
+    return TransportError(.broken, "\(request()): \(server()) answered \(status) after \(sent) bytes were sent \(rest)")
   }
 }

@@ -12,20 +12,19 @@ package enum StructuredField {
   }
 
   /// An integer of up to 15 digits with an optional sign. RFC 9651 §3.3.1.
-  package static func integer(_ field: String?) -> Int64? { field.flatMap { number(item($0)) } }
+  package static func integer(_ field: String?) -> Int64? { field.flatMap { number(item($0).utf8) } }
 
   /// The integer values of a dictionary; other values are left out. The last value of a repeated key counts. nil if the
   /// field is not a dictionary.
   package static func integers(_ field: String?) -> [String: Int64]? {
     guard let field else { return nil }
     var values: [String: Int64] = [:]
-    for member in field.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
-      let parts = item(Substring(member)).utf8.split(
-        separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false
-      ).map { Substring($0) }
-      let key = parts[0].trimmed
-      guard let first = key.utf8.first, first == UInt8(ascii: "*") || (97...122).contains(first) else { return nil }
-      values[key] = parts.count == 2 ? number(String(parts[1])) : nil
+    for member in Array(field.utf8).split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+      let item = trimmed(member.prefix { $0 != UInt8(ascii: ";") })
+      let end = item.firstIndex(of: UInt8(ascii: "=")) ?? item.endIndex
+      let key = trimmed(item[..<end])
+      guard let first = key.first, first == UInt8(ascii: "*") || (97...122).contains(first) else { return nil }
+      values[String(decoding: key, as: UTF8.self)] = end < item.endIndex ? number(item[(end + 1)...]) : nil
     }
     return values
   }
@@ -35,9 +34,18 @@ package enum StructuredField {
     Substring(Substring(field).utf8.prefix { $0 != UInt8(ascii: ";") }).trimmed
   }
 
-  private static func number(_ text: String) -> Int64? {
-    let digits = text.utf8.first == UInt8(ascii: "-") ? text.utf8.dropFirst() : text.utf8[...]
+  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+    var rest = bytes.drop(while: isBlank)
+    while let last = rest.last, isBlank(last) { rest.removeLast() }
+    return rest
+  }
+
+  private static func number(_ text: some BidirectionalCollection<UInt8>) -> Int64? {
+    let isNegative = text.first == UInt8(ascii: "-")
+    let digits = text.dropFirst(isNegative ? 1 : 0)
     guard (1...15).contains(digits.count), digits.allSatisfy({ (48...57).contains($0) }) else { return nil }
-    return Int64(text)
+    let number = digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 48) }
+    return isNegative ? -number : number
   }
 }

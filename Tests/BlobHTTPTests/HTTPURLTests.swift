@@ -46,6 +46,10 @@ import Testing
     ("http://a/b", "/c/../d", "http://a/d"), ("http://a/b", "/c/./d", "http://a/c/d"), ("http://a/b", "/", "http://a/"),
     ("http://a/p/", ".up/1", "http://a/p/.up/1"), ("http://a/p/b/c", "../.up/1", "http://a/p/.up/1"),
     ("http://a/p/b/c/?q", "../../.up/1", "http://a/p/.up/1"), ("http://a/p/b", "../../../.up/1", "http://a/.up/1"),
+    ("http://a/b", "/.up/1", "http://a/.up/1"), ("http://a/b", "http://a/.up/.1", "http://a/.up/.1"),
+    ("http://a/b", "/c/..d/e", "http://a/c/..d/e"), ("http://a/b", "/c/.", "http://a/c/"),
+    ("http://a/b", "/.", "http://a/"), ("http://a/b", "/..", "http://a/"), ("http://a/b", "/c/..", "http://a/"),
+    ("http://a/b", "/c/.../d", "http://a/c/.../d"),
     ("http://a/b/c", "https://z/y", "https://z/y"), ("https://a/b", "//z/y", "https://z/y"),
   ])
   func aLocationIsResolved(_ base: String, _ reference: String, _ expected: String) {

@@ -38,7 +38,7 @@ struct SealHeader: Sendable, Hashable {
 
   /// Base64 without padding.
   static func base64(_ bytes: [UInt8]) -> String {
-    String(Substring(Base64.encode(bytes).utf8.dropLast((3 - bytes.count % 3) % 3)))
+    Base64.encode(bytes, isPadded: false)
   }
 
   /// nil: this is not the one way to write these bytes.

@@ -94,15 +94,18 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
   private func plainPath(of reference: String) -> String? {
     let place = description.utf8.dropLast(path.utf8.count)
     let bytes = reference.utf8.starts(with: place) ? reference.utf8.dropFirst(place.count) : reference.utf8[...]
-    var last: UInt8 = 0
+    // `last` is 0 before the first byte. `isDot`: the segment is a dot so far, and may become a dot segment.
+    var (last, isDot) = (UInt8(0), false)
     for byte in bytes {
-      guard byte.isUnreserved || byte == UInt8(ascii: "/") else { return nil }
-      // A dot may begin a dot segment, and a second slash may begin an authority.
-      if last == UInt8(ascii: "/"), byte == last || byte == UInt8(ascii: ".") { return nil }
-      if last == 0, byte != UInt8(ascii: "/") { return nil }
+      let isSlash = byte == UInt8(ascii: "/")
+      guard byte.isUnreserved || isSlash, last != 0 || isSlash else { return nil }
+      if isDot, isSlash || byte == UInt8(ascii: ".") { return nil }
+      // A second slash may begin an authority.
+      if isSlash, last == byte { return nil }
+      isDot = last == UInt8(ascii: "/") && byte == UInt8(ascii: ".")
       last = byte
     }
-    return last == 0 ? nil : String(Substring(bytes))
+    return last == 0 || isDot ? nil : String(Substring(bytes))
   }
 
   /// `place` is scheme, host and port as written. Removes dot segments and an empty query.

@@ -29,10 +29,17 @@ extension IETFResumable {
 }
 
 extension HTTPHeaders {
-  /// The limits from `Upload-Limit`; nil if the field is missing or not a dictionary. Impossible limits are ignored:
-  /// the server's later responses show what it means.
-  var uploadLimits: PartLimits? {
-    guard let fields = StructuredField.integers(self["Upload-Limit"]) else { return nil }
+  /// `Upload-Limit`; nil if the field is missing or not a dictionary.
+  var uploadLimit: UploadLimit? { StructuredField.integers(self["Upload-Limit"]).map { UploadLimit(fields: $0) } }
+
+  var uploadLimits: PartLimits? { uploadLimit?.parts }
+}
+
+/// The members of `Upload-Limit`. Impossible limits are ignored: the server's later responses show what it means.
+struct UploadLimit {
+  let fields: [String: Int64]
+
+  var parts: PartLimits {
     func limit(_ name: String, atLeast least: Int64) -> Int64? { fields[name].flatMap { $0 < least ? nil : $0 } }
     let largest = limit("max-append-size", atLeast: 1)
     let smallest = limit("min-append-size", atLeast: 1) ?? 1
@@ -40,10 +47,8 @@ extension HTTPHeaders {
       smallest: smallest <= largest ?? .max ? smallest : 1, largest: largest, total: limit("max-size", atLeast: 0))
   }
 
-  /// Seconds since 1970, from the remaining lifetime in `Upload-Limit`.
-  var expires: Int64? {
-    StructuredField.integers(self["Upload-Limit"])?["max-age"].map { currentSeconds() + $0 }
-  }
+  /// Seconds since 1970, from the remaining lifetime.
+  var expires: Int64? { fields["max-age"].map { currentSeconds() + $0 } }
 }
 
 /// The session of an upload that an interim response announced. Set on a thread of the transport.

@@ -133,8 +133,9 @@ public struct IETFResumable: UploadProtocol {
   }
 
   private static func session(_ url: HTTPURL, _ target: UploadTarget, _ fields: HTTPHeaders) -> UploadSession {
+    let limit = fields.uploadLimit
     var session = UploadSession(
-      state: ["url": url.text], limits: fields.uploadLimits ?? PartLimits(), expires: fields.expires)
+      state: ["url": url.text], limits: limit?.parts ?? PartLimits(), expires: limit?.expires)
     session.length = target.length
     session.names = base64(target.path.bytes)
     session.group = target.group
@@ -176,8 +177,10 @@ public struct IETFResumable: UploadProtocol {
         .giveUp, .destination, "HEAD \(request.url): answered without a valid Upload-Offset", status: response.status)
     }
     var session = session
-    session.expires = response.headers.expires ?? session.expires
-    if let limits = response.headers.uploadLimits { session.limits = limits }
+    if let limit = response.headers.uploadLimit {
+      session.expires = limit.expires ?? session.expires
+      session.limits = limit.parts
+    }
     if let length = session.length, offset > length {
       throw UploadError(
         .giveUp, .destination,

@@ -1,10 +1,5 @@
 import BlobHTTP
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
+import Blobs
 
 /// `Upload-Metadata`: pairs of a key and a base64 value. tus 1.0 §Creation, Upload-Metadata.
 enum TusMetadata {
@@ -12,18 +7,25 @@ enum TusMetadata {
   private static let naming = ["relativePath", "filename"]
 
   static func value(of target: UploadTarget) -> String {
-    var pairs = [names(of: target), "filetype \(base64(target.contentType.utf8))"]
-    if target.overwrite { pairs.append("overwrite \(base64("true".utf8))") }
-    for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { pairs.append("\(key) \(base64(value.utf8))") }
+    var pairs = names(of: target)
+    func add(_ key: String, _ value: some Collection<UInt8>) {
+      pairs += ","
+      pairs += key
+      pairs += " "
+      pairs += base64(value)
+    }
+    add("filetype", target.contentType.utf8)
+    if target.overwrite { add("overwrite", "true".utf8) }
+    for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { add(key, value.utf8) }
     if let time = target.modificationTime, target.metadata[ModificationTime.key] == nil {
-      pairs.append("\(ModificationTime.key) \(base64(time.text.utf8))")
+      add(ModificationTime.key, time.text.utf8)
     }
     if let group = target.group {
-      pairs.append("\(UploadGroup.key) \(base64(group.id.utf8))")
-      pairs.append("\(UploadGroup.membersKey) \(base64(String(group.members).utf8))")
-      pairs.append("\(UploadGroup.positionKey) \(base64(String(group.position).utf8))")
+      add(UploadGroup.key, group.id.utf8)
+      add(UploadGroup.membersKey, String(group.members).utf8)
+      add(UploadGroup.positionKey, String(group.position).utf8)
     }
-    return pairs.joined(separator: ",")
+    return pairs
   }
 
   /// What the file is called: the fields of the value that identify it.
@@ -51,4 +53,4 @@ enum TusMetadata {
   }
 }
 
-func base64(_ bytes: some Sequence<UInt8>) -> String { Data(bytes).base64EncodedString() }
+func base64(_ bytes: some Collection<UInt8>) -> String { Base64.encode(bytes) }
