@@ -9,32 +9,38 @@ package enum SHA256 {
 
   /// 32 bytes.
   package static func value(of bytes: [UInt8]) -> [UInt8] {
-    var state: [UInt32] = [
-      0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
-    ]
-    // The padded end: the remaining bytes, a one bit, zeros, and the bit count in the last 8 of 64 or 128 bytes.
-    let whole = bytes.count / 64 * 64
-    var end = Array(bytes[whole...]) + [0x80]
-    end += [UInt8](repeating: 0, count: (end.count <= 56 ? 56 : 120) - end.count)
-    let bits = UInt64(bytes.count) * 8
-    end += (0..<8).map { UInt8(truncatingIfNeeded: bits >> (56 - 8 * UInt64($0))) }
-
+    var state = SIMD8<UInt32>(
+      0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19)
     withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { schedule in
       schedule.initialize(repeating: 0)
+      let whole = bytes.count / 64 * 64
       bytes.withUnsafeBytes { bytes in
         for start in stride(from: 0, to: whole, by: 64) { mix(bytes, at: start, schedule, &state) }
-      }
-      end.withUnsafeBytes { end in
-        for start in stride(from: 0, to: end.count, by: 64) { mix(end, at: start, schedule, &state) }
+        // The padded end: the remaining bytes, a one bit, zeros, and the bit count in the last 8 of 64 or 128 bytes.
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[whole...])
+        withUnsafeTemporaryAllocation(byteCount: rest.count < 56 ? 64 : 128, alignment: 8) { end in
+          end.initializeMemory(as: UInt8.self, repeating: 0)
+          end.copyMemory(from: rest)
+          end[rest.count] = 0x80
+          end.storeBytes(of: (UInt64(bytes.count) * 8).bigEndian, toByteOffset: end.count - 8, as: UInt64.self)
+          let end = UnsafeRawBufferPointer(end)
+          for start in stride(from: 0, to: end.count, by: 64) { mix(end, at: start, schedule, &state) }
+        }
       }
     }
-    return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * UInt32($0))) } }
+    return [UInt8](unsafeUninitializedCapacity: 32) { value, count in
+      for index in 0..<32 {
+        value.initializeElement(
+          at: index, to: UInt8(truncatingIfNeeded: state[index / 4] >> UInt32(24 - index % 4 * 8)))
+      }
+      count = 32
+    }
   }
 
   /// Processes one block of 64 bytes. FIPS 180-4 §6.2.2.
   private static func mix(
     _ bytes: UnsafeRawBufferPointer, at start: Int, _ schedule: UnsafeMutableBufferPointer<UInt32>,
-    _ state: inout [UInt32]
+    _ state: inout SIMD8<UInt32>
   ) {
     for index in 0..<16 {
       schedule[index] = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: start + 4 * index, as: UInt32.self))
@@ -56,7 +62,7 @@ package enum SHA256 {
         (h, g, f, e, d, c, b, a) = (g, f, e, d &+ t1, c, b, a, t1 &+ t2)
       }
     }
-    for (index, word) in [a, b, c, d, e, f, g, h].enumerated() { state[index] &+= word }
+    state &+= SIMD8(a, b, c, d, e, f, g, h)
   }
 
   private static func rotate(_ word: UInt32, _ bits: UInt32) -> UInt32 { word >> bits | word << (32 - bits) }

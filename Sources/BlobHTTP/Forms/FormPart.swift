@@ -42,6 +42,7 @@ public struct FormPart: Sendable {
   /// Quotes a name as browsers do: only the three bytes that would end the value are escaped. WHATWG HTML §4.10.21.8.
   static func quoted(_ name: [UInt8]) -> [UInt8] {
     var text = [UInt8(ascii: "\"")]
+    text.reserveCapacity(name.count + 2)
     for byte in name {
       switch byte {
       case UInt8(ascii: "\""): text += Array("%22".utf8)
@@ -50,7 +51,8 @@ public struct FormPart: Sendable {
       default: text.append(byte)
       }
     }
-    return text + [UInt8(ascii: "\"")]
+    text.append(UInt8(ascii: "\""))
+    return text
   }
 }
 

@@ -61,7 +61,7 @@ public struct MultipartForm: BlobSource {
   /// The value of `Content-Type`.
   public var contentType: String {
     // RFC 2045 §5.1: a value that is not a token is quoted. A boundary contains neither quotes nor backslashes.
-    let isToken = boundary.utf8.allSatisfy { !Array("(),/:=? ".utf8).contains($0) }
+    let isToken = boundary.utf8.allSatisfy { !"(),/:=? ".utf8.contains($0) }
     return "multipart/form-data; boundary=" + (isToken ? boundary : "\"\(boundary)\"")
   }
 
@@ -135,9 +135,8 @@ public struct MultipartForm: BlobSource {
   }
 
   static func isBoundary(_ text: String) -> Bool {
-    let allowed = Set("'()+_,-./:=? ".utf8)
-    return (1...70).contains(text.utf8.count) && text.utf8.last != UInt8(ascii: " ")
-      && text.utf8.allSatisfy { allowed.contains($0) || $0.isLetterOrDigit }
+    (1...70).contains(text.utf8.count) && text.utf8.last != UInt8(ascii: " ")
+      && text.utf8.allSatisfy { $0.isLetterOrDigit || "'()+_,-./:=? ".utf8.contains($0) }
   }
 }
 

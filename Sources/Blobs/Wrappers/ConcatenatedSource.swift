@@ -49,7 +49,14 @@ public struct ConcatenatedSource: BlobSource {
   /// Digests keep the validator short. The byte count in front of each part distinguishes "a" + "bc" from "ab" + "c".
   private static func combine(_ validators: [Validator]) -> Validator {
     func digest(_ part: (Validator) -> String) -> String {
-      SHA256.hex(of: validators.flatMap { Array("\(part($0).utf8.count):\(part($0))".utf8) })
+      var text: [UInt8] = []
+      for validator in validators {
+        let word = part(validator)
+        text += String(word.utf8.count).utf8
+        text.append(UInt8(ascii: ":"))
+        text += word.utf8
+      }
+      return SHA256.hex(of: text)
     }
     return Validator(version: digest(\.version), instance: digest(\.instance))
   }
