@@ -26,10 +26,12 @@ package struct FileSeal: Sendable, CustomStringConvertible, CustomReflectable {
     if recipients.count > 1, recipients.contains(where: \.isPassphrase) {
       throw BlobError(.unsupported, "seal a file: a passphrase must be its only recipient")
     }
-    let key = randomBytes(SealHeader.fileKeyCount)
+    // One call of libcrypto's generator takes as long for both.
+    let random = randomBytes(SealHeader.fileKeyCount + Self.nonceCount)
+    let key = Array(random.prefix(SealHeader.fileKeyCount))
     var stanzas: [SealHeader.Stanza] = []
     for recipient in recipients { stanzas.append(try recipient.wrap(key)) }
-    self.init(key, prefix: SealHeader(stanzas: stanzas).encoded(key) + randomBytes(Self.nonceCount))
+    self.init(key, prefix: SealHeader(stanzas: stanzas).encoded(key) + random.suffix(Self.nonceCount))
   }
 
   /// The key of a file that begins with `header`, and the nonce after it. Throws `.permission` if none of the identities

@@ -10,11 +10,19 @@ package enum HMAC {
     #else
       // Two digests take half as long as a context of libcrypto's HMAC.
       let key = key.count > blockCount ? SystemDigest.value(of: key, .sha256) : key
-      func padded(_ byte: UInt8) -> [UInt8] {
-        key.map { $0 ^ byte } + [UInt8](repeating: byte, count: blockCount - key.count)
+      var text: [UInt8] = []
+      text.reserveCapacity(2 * blockCount + message.underestimatedCount)
+      func pad(with byte: UInt8) {
+        text.removeAll(keepingCapacity: true)
+        for keyByte in key { text.append(keyByte ^ byte) }
+        text.append(contentsOf: repeatElement(byte, count: blockCount - key.count))
       }
-      let inner = SystemDigest.value(of: padded(0x36) + message, .sha256)
-      return SystemDigest.value(of: padded(0x5c) + inner, .sha256)
+      pad(with: 0x36)
+      text.append(contentsOf: message)
+      let inner = SystemDigest.value(of: text, .sha256)
+      pad(with: 0x5c)
+      text += inner
+      return SystemDigest.value(of: text, .sha256)
     #endif
   }
 
