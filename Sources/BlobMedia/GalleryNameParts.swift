@@ -46,6 +46,27 @@ package struct GalleryNameParts: Sendable {
     return (0..<parts.count).allSatisfy { name[parts.place($0)] == other[others.place($0)] }
   }
 
+  /// A quick test for names that follow each other in a folder: false where the names differ within both stems.
+  package static func mayHaveOneStem(_ name: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer) -> Bool {
+    var place = 0
+    while place < min(name.count, other.count), name[place] == other[place] {
+      // A stem may end here.
+      if name[place] == UInt8(ascii: ".") || name[place] == UInt8(ascii: "-") { return true }
+      place += 1
+    }
+    guard place < min(name.count, other.count), isLetterOrDigit(name[place]), isLetterOrDigit(other[place]) else {
+      return true
+    }
+    // The letter of IMG_E1234 and of IMG_O1234 is no part of the stem.
+    func isLetter(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "E") || byte == UInt8(ascii: "O") }
+    return place == camera.count && name[..<place].elementsEqual(camera)
+      && (isLetter(name[place]) || isLetter(other[place]))
+  }
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || GalleryName.isDigit(byte)
+  }
+
   private var count: Int { letter == nil ? end : end - 1 }
   private func place(_ index: Int) -> Int {
     if let letter, index >= letter { index + 1 } else { index }

@@ -53,23 +53,21 @@ extension UploadQueue {
 
   /// Notes that the item is done. `location`: where the file is, from the server.
   func finish(_ sent: SentItem, at location: String?, _ engine: UploadEngine) async -> UploadError? {
-    let (item, target) = (sent.work.item, sent.target)
     var result = sent.result
     result.location = location
     let outcome = UploadOutcome.sent(result, from: sent.progress.resumed)
     // The journal has the URL of a place in one form.
-    if !target.url.isNormal, result.location == target.url.description {
-      result.location = target.url.normalized.description
-    }
+    let url = sent.target.url
+    if !url.isNormal, result.location == url.description { result.location = url.normalized.description }
     var content: SealedContent?
-    if let sealed = item.sealed {
+    if let sealed = sent.work.item.sealed {
       content = await self.content(of: sealed, result)
       sealed.forgetKey()
     }
     journal.done(
-      sent.id, result, keepsChecksums: item.keepsChecksums, replaces: !outcome.foundAll(of: item.info.length),
-      sealed: content)
-    sent.observer.ended(item, sent.progress, outcome)
+      sent.id, result, keepsChecksums: sent.work.item.keepsChecksums,
+      replaces: !outcome.foundAll(of: sent.work.item.info.length), sealed: content)
+    sent.observer.ended(sent.work.item, sent.progress, outcome)
     recent.add(sent.work, sent.id, result.location, isAlone: sent.isAlone)
     return await sendDoubtful(engine, sent.observer)
   }

@@ -40,9 +40,9 @@ actor PhotoBatches {
     var items = items
     var start = 0
     while start < items.count {
-      let first = items[start]
-      let end = items[(start + 1)...].firstIndex { !$0.isOfPhoto(with: first) } ?? items.count
-      if end - start > 1, first.group == nil, let photo = first.photoFile.map(PhotoGroups.key) {
+      // By index, because a copy of an item takes longer than the comparison.
+      let end = (start + 1..<items.count).first { !items[$0].isOfPhoto(with: items[start]) } ?? items.count
+      if end - start > 1, items[start].group == nil, let photo = items[start].photoFile.map(PhotoGroups.key) {
         let files = items[start..<end].enumerated().sorted {
           ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset)
         }

@@ -27,7 +27,7 @@ struct PhotoPlace {
     path.bytes.withUnsafeBytes { path in
       other.bytes.withUnsafeBytes { other in
         let ((folder, name), (otherFolder, otherName)) = (split(path), split(other))
-        guard folder.elementsEqual(otherFolder) else { return false }
+        guard folder.elementsEqual(otherFolder), GalleryNameParts.mayHaveOneStem(name, otherName) else { return false }
         let (parts, others) = (GalleryNameParts(name), GalleryNameParts(otherName))
         return parts.kind != .other && others.kind != .other
           && GalleryNameParts.haveOneStem(parts, in: name, others, in: otherName)
