@@ -96,8 +96,7 @@ extension EndToEnd {
       let silent = ScriptedPeer([.readRequest, .hold])
       let peer = HTTPPeer { _ in .init(200, [:], [UInt8](repeating: 7, count: 1000)) }
       let server = try await ServeProcess.start(in: scratch)
-      // A picture at the end would wait for the other files of its photo, which may be in the next batch of sources.
-      let file = try scratch.file("last.txt", 1000)
+      let file = try scratch.file("last.jpg", 1000)
       let lost = (0..<20).map { "http://127.0.0.1:\(silent.port)/silent\($0).jpg" }
       let found = (0..<4).map { "http://127.0.0.1:\(peer.port)/\($0).jpg" }
       let push = try Command(

@@ -23,7 +23,8 @@ struct PhotoBatchesTests {
     let photos = PhotoBatches()
     var found: [[String]] = []
     while let batch = await photos.next(
-      naming: { $0 }, { () async -> [UploadItem]? in rest.withLock { $0.popFirst() } })
+      naming: { $0 },
+      { () async -> PhotoBatches.Found? in rest.withLock { rest in rest.popFirst().map { .init(items: $0) } } })
     {
       found.append(
         batch.map { item in
@@ -56,6 +57,19 @@ struct PhotoBatchesTests {
       ["https://media.example/c.mov"],
     ])
     #expect(found.flatMap(\.self) == ["a.JPG", "a.MOV", "b.txt", "b.pdf", "c.jpg", "c.mov"])
+  }
+
+  /// The servers of sources at URLs may never respond.
+  @Test func theLastPhotoDoesNotWaitForSourcesAtURLs() async {
+    let photos = PhotoBatches()
+    let feed: [PhotoBatches.Found] = [
+      .init(items: [item("/card/IMG_1.JPG")]), .init(items: [item("/card/IMG_1.MOV")]),
+      .init(items: [], mayHaveFiles: false), .init(items: [item("https://media.example/c.jpg")], mayHaveFiles: false),
+    ]
+    let rest = Mutex(feed[...])
+    let found = await photos.next { () async -> PhotoBatches.Found? in rest.withLock { $0.popFirst() } }
+    #expect(found?.map(\.identity) == ["/card/IMG_1.JPG", "/card/IMG_1.MOV"] && found?.first?.group != nil)
+    #expect(rest.withLock { $0.count } == 1)
   }
 
   /// A rendered edit belongs to the photo of its original, which may be left out.

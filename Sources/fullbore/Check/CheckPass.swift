@@ -22,9 +22,9 @@ struct CheckPass: Sendable {
       let photos = PhotoBatches()
       while true {
         while !isAtEnd, waiting.count < Self.batch {
-          let found = await photos.next(naming: feed.withOwnNames) { () async -> [UploadItem]? in
+          let found = await photos.next(naming: feed.withOwnNames) { () async -> PhotoBatches.Found? in
             guard let opened = await opener.next(of: walk) else { return nil }
-            return await feed.items(opened)
+            return await feed.found(opened)
           }
           if let found { waiting += found } else { isAtEnd = true }
         }

@@ -78,7 +78,7 @@ struct DestinationPush: Sendable {
         try await lists?.flush()
         let found = try await photos.next(naming: feed.withOwnNames) { () async throws(UploadError) in
           guard let opened = try await shared.next(for: index) else { return nil }
-          return await feed.items(opened)
+          return await feed.found(opened)
         }
         if let found { return found }
         // The batches before this one are claimed. The listing stays if files may be missing from the journal: the next

@@ -56,6 +56,11 @@ struct PushFeed: Sendable {
     self.omitsTimes = omitsTimes
   }
 
+  /// The items of the next sources of a `SourceOpener`.
+  func found(_ opened: [OpenedSource]) async -> PhotoBatches.Found {
+    PhotoBatches.Found(items: await items(opened), mayHaveFiles: !opened.isEmpty)
+  }
+
   /// The items under the names that their sources give them. Reports sources that cannot be read.
   func items(_ opened: [OpenedSource]) async -> [UploadItem] {
     var items: [UploadItem] = []

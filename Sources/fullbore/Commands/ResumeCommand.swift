@@ -175,7 +175,7 @@ struct ResumeCommand: Command {
             let opened = await opener.next(of: walk)
             if let failure = await walk.failure { throw UploadError(journal: failure) }
             guard let opened else { return nil }
-            return await feed.items(opened)
+            return await feed.found(opened)
           }
         }, renaming: feed)
     } catch {

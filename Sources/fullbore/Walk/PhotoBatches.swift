@@ -12,17 +12,24 @@ actor PhotoBatches {
   /// More files than this of one name are no photo.
   private static let most = 256
 
+  /// Items of a feed.
+  struct Found: Sendable {
+    var items: [UploadItem]
+    /// The feed may have further files. false: only sources at URLs follow, which belong to no photo.
+    var mayHaveFiles = true
+  }
+
   /// The next batch, without the items whose names are taken in this push; nil at the end. One call at a time. `naming`: gives
   /// the items their names. It gets the files of a photo together, since none of them is sent if the name of one is taken.
   func next<Failure: Error>(
-    naming: @Sendable ([UploadItem]) async -> [UploadItem], _ feed: @Sendable () async throws(Failure) -> [UploadItem]?
+    naming: @Sendable ([UploadItem]) async -> [UploadItem], _ feed: @Sendable () async throws(Failure) -> Found?
   ) async throws(Failure) -> [UploadItem]? {
     while !hasEnded {
       let found = try await feed()
       hasEnded = found == nil
-      var batch = held + (found ?? [])
+      var batch = held + (found?.items ?? [])
       held = []
-      if !hasEnded, let last = batch.last, last.isOfPhoto(with: last) {
+      if found?.mayHaveFiles == true, let last = batch.last, last.isOfPhoto(with: last) {
         let start = batch.dropLast().lastIndex { !$0.isOfPhoto(with: last) }.map { $0 + 1 } ?? 0
         if batch.count - start <= Self.most {
           held = Array(batch[start...])

@@ -57,7 +57,8 @@ struct SourceOpener: Sendable {
   func needLength() { lengthIsNeeded.flag.store(true, ordering: .relaxed) }
 
   /// The next sources; nil at the end of the walk. A source at a URL is returned when its server has responded, so
-  /// sources that were found after it may come before it.
+  /// sources that were found after it may come before it. An empty array says that only sources at URLs follow, whose servers
+  /// have not responded yet.
   func next(of walk: some SourceWalk) async -> [OpenedSource]? {
     // Reading on after a cancellation would skip sources that the walk has passed over.
     while !Task.isCancelled {
@@ -65,7 +66,11 @@ struct SourceOpener: Sendable {
       if let answer = questions.takeAnswer() {
         opened = source(answer).map { [$0] } ?? []
       } else if questions.mayAsk {
-        if let found = await walk.next() { opened = await open(found) } else { questions.end() }
+        if let found = await walk.next() {
+          opened = await open(found)
+        } else if questions.end(), !Task.isCancelled {
+          return []
+        }
       } else if await !questions.wait() {
         return nil
       }

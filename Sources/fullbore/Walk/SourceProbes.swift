@@ -37,8 +37,13 @@ final class SourceProbes: Sendable {
   /// Whether the next source may be requested: `end` was not called, and few requests are pending.
   var mayAsk: Bool { state.update(waking: .none) { $0.mayAsk(at: .now) } }
 
-  /// Declares that no more sources follow.
-  func end() { state.update { $0.isEnded = true } }
+  /// Declares that no more sources follow. Returns whether answers are still awaited.
+  func end() -> Bool {
+    state.update { state in
+      state.isEnded = true
+      return !state.open.isEmpty
+    }
+  }
 
   /// Calls `asking` on another thread. Its cancellation is cancelled when nobody needs the answer any more.
   func ask(
