@@ -35,7 +35,7 @@ struct S3Bucket: Sendable {
       endpoint: place, url: url(of: path), path: BytePath(path.bytes), length: length,
       contentType: MediaType(path.name).text, overwrite: old != nil)
     target.modified = modified?.sinceEpoch
-    target.replacedTag = old?.tag
+    if let old { target.replaced = .version(old.tag) }
     return target
   }
 

@@ -65,7 +65,7 @@ extension S3Store {
   ) throws(ServerError) -> (StoredItem, wasThere: Bool)? {
     let length = content.length
     var target = bucket.target(record.target, length: length, record.modified, replacing: old)
-    if record.existing == .replace || !conditions.areKnown { target.replacedTag = nil }
+    if record.existing == .replace || !conditions.areKnown { target.replaced = .unknown }
     let conditioned = target
     let request = bucket.start { s3, context async throws(UploadError) -> UploadResult? in
       if let bytes = content.bytes {
@@ -83,8 +83,8 @@ extension S3Store {
       result = try request.value()
     } catch {
       // With If-Match, 404 says that the object is gone.
-      if error.status == 412 || error.status == 404 && target.replacedTag != nil { return nil }
-      if error.status == 501, target.replacedTag != nil {
+      if error.status == 412 || error.status == 404 && target.replaced != .unknown { return nil }
+      if error.status == 501, target.replaced != .unknown {
         conditions.noteUnknown()
         return try make(content, record, replacing: old)
       }

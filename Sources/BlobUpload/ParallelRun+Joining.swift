@@ -11,6 +11,10 @@ extension ParallelRun {
     if let joined {
       whole = joined
     } else {
+      // A repeated request must be the same one.
+      if target.overwrite, target.replaced == .unknown {
+        target.replaced = try await replacement.file(at: target, uploader.destination.uploadProtocol, context)
+      }
       whole = try await concatenation.concatenate(parts.compactMap(\.url), as: target, context)
       joined = whole
       // Recorded before a part is deleted: the remaining parts alone could not be concatenated again.

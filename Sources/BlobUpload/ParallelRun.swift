@@ -14,8 +14,7 @@ struct ParallelRun {
   let concatenation: any UploadConcatenation
   let source: any BlobSource
   let info: BlobInfo
-  let length: Int64
-  let target: UploadTarget
+  var target: UploadTarget
   let ledger: (any UploadLedger)?
   let progress: UploadProgress
   /// Size of each part in bytes, except for the last one.
@@ -25,6 +24,7 @@ struct ParallelRun {
   var joined: HTTPURL?
   /// Parts of an earlier run that the server was not queried for yet.
   private let unasked: UnaskedParts
+  var replacement = Replacement()
 
   /// Continues what an earlier run has left; `session` nil: starts a new upload.
   init(
@@ -36,7 +36,6 @@ struct ParallelRun {
     self.concatenation = concatenation
     self.source = source
     self.info = info
-    self.length = length
     self.target = target
     self.ledger = ledger
     self.progress = progress
@@ -53,6 +52,8 @@ struct ParallelRun {
     unasked = UnaskedParts(parts.filter { $0.url != nil }.map(\.number))
   }
 
+  /// A file in parts has a known length.
+  var length: Int64 { info.length ?? 0 }
   var uploader: Uploader { _read { yield engine.uploader } }
 
   /// A multiple of a quarter of the smallest part, which is a whole number of MiB.
@@ -79,6 +80,12 @@ struct ParallelRun {
         progress.settle(at: length)
         return result
       } catch {
+        if joined == nil, try replacement.isOutdated(error, isCreated: false, target, engine.context()) {
+          if let result = try await stored() { return result }
+          target.replaced = .unknown
+          for index in parts.indices { (parts[index].isWhole, parts[index].isNew) = (false, false) }
+          continue
+        }
         // The server may have lost parts: all of them are queried again, once.
         if joined == nil, let status = error.status, [400, 404, 409, 410, 423].contains(status), !hasAskedAgain {
           hasAskedAgain = true

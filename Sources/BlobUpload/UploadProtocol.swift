@@ -90,6 +90,8 @@ public struct UploadTarget: Sendable {
   public var contentType: String
   /// Whether to replace other bytes under the same name.
   public var overwrite: Bool
+  /// The file that `overwrite` replaces, as far as it is known.
+  package var replaced = ReplacedFile.unknown
   /// Further metadata for the server, if the protocol supports that: tus and S3. Keys consist of lower-case letters and
   /// dashes.
   public var metadata: [String: String] = [:]
@@ -99,8 +101,6 @@ public struct UploadTarget: Sendable {
   /// The files together with which the server publishes this one; nil: it is published by itself. Set only for servers that
   /// publish groups.
   package var group: UploadGroup?
-  /// The ETag of the file that is replaced; nil: with `overwrite`, any file is. Only S3 sends it.
-  package var replacedTag: String?
   /// A digest of what decides where the file arrives, besides `url`; nil: `url` is sufficient.
   var recipient: String?
 

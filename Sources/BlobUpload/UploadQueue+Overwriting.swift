@@ -7,6 +7,8 @@ import Synchronization
 final class OverwrittenNames: Sendable {
   /// Lets one upload at a time check a name and publish under it.
   let gates = NameGates()
+  /// The server has refused a request that names the file to replace, because it does not implement conditions (501).
+  let refusesConditions = Atomic(false)
   /// Hashes of the folded name and of the exact URL, because a million URLs would need much memory.
   private let owners = Mutex<[Int: Int]>([:])
 

@@ -73,6 +73,31 @@ extension UploadRun {
     }
   }
 
+  /// The result if the file that has changed has the bytes of this one, as when the response to an earlier request of this
+  /// upload was lost. nil: it has other bytes, or the server does not tell.
+  func storedBefore() async throws(UploadError) -> UploadResult? {
+    // The other members of a group would wait for this one.
+    guard target.group == nil, let length, let whole = context.whole, whole.canBeReadTwice else { return nil }
+    do throws(UploadError) {
+      guard try await uploadProtocol.hasSameBytes(as: whole, target, context) == true else { return nil }
+    } catch {
+      // The next creation of the upload gets the same error.
+      if error.side == .cancelled || error.side == .source { throw error }
+      return nil
+    }
+    return UploadResult(location: target.url.description, length: length, isCompared: true)
+  }
+
+  /// Starts a new upload, because the file that it was to replace has changed.
+  func createAgain() async throws(UploadError) {
+    if tracker.session ?? session != nil { restart() }
+    if source.first > 0, await !source.rewind() {
+      throw source.lost(
+        "the file that it was to replace has changed; it cannot begin anew", cause: recovery.interruption)
+    }
+    progress.restart()
+  }
+
   /// Starts a new upload, because the server refuses to tell how much it has of the one of an earlier run. The journal
   /// keeps that one until the server has opened another: a proxy may refuse everything for a while.
   private func replaceEarlier(after error: UploadError) async throws(UploadError) {

@@ -11,6 +11,7 @@ final class UploadRun {
   var transfer = TransferState()
   var planning: PartPlanning
   var recovery = RecoveryState()
+  private var replacement = Replacement()
   /// The source wrapped for this session so that checksums of the sent bytes are recorded in the journal; nil: not
   /// wrapped.
   var traced: (any BlobSource)?
@@ -58,30 +59,39 @@ final class UploadRun {
   func run() async throws(UploadError) -> UploadResult {
     while true {
       do {
-        if var result = try await step() {
-          try storedCheck.check(result)
-          tracker.endReplacement()
-          if let leftover = result.leftover {
-            ledger?.opened(leftover)
-            ledger?.abandoned()
-          }
-          let length = length ?? result.length ?? progress.sent
-          result.length = length
-          uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)
-          // Bytes that the server had before do not count as sent by this run.
-          if progress.hasSent, !result.wasThere { progress.settle(at: length) } else { progress.resume(at: length) }
-          return result
-        }
+        if let result = try await step() { return try finished(result) }
       } catch {
         recovery.interruption = error
         do throws(UploadError) {
-          try await recover(from: error)
+          let isCreated = (tracker.session ?? session) != nil && uploadProtocol is any ReplacingProtocol
+          guard try replacement.isOutdated(error, isCreated: isCreated, target, context) else {
+            try await recover(from: error)
+            continue
+          }
+          if let result = try await storedBefore() { return try finished(result) }
+          try await createAgain()
         } catch {
           await giveUp(after: error)
           throw error
         }
       }
     }
+  }
+
+  private func finished(_ found: UploadResult) throws(UploadError) -> UploadResult {
+    var result = found
+    try storedCheck.check(result)
+    tracker.endReplacement()
+    if let leftover = result.leftover {
+      ledger?.opened(leftover)
+      ledger?.abandoned()
+    }
+    let length = length ?? result.length ?? progress.sent
+    result.length = length
+    uploader.destination.acquaintance.existing.note(wasThere: result.wasThere)
+    // Bytes that the server had before do not count as sent by this run.
+    if progress.hasSent, !result.wasThere { progress.settle(at: length) } else { progress.resume(at: length) }
+    return result
   }
 
   /// Sends one request: create, query, send or complete. Returns the result once there is one.
@@ -190,8 +200,15 @@ final class UploadRun {
       let body: any BlobSource = open ?? (info.wantsTrace ? trace(from: 0) : source.source)
       first = FirstPart(whole, BlobSlice(body, length: info.length, validator: info.validator))
     }
+    var target = target
+    // Numbered parts replace nothing before they are put together.
+    if target.overwrite, first != nil || !uploader.destination.traits.numbersParts {
+      var asking = replacement
+      defer { replacement = asking }
+      target.replaced = try await asking.file(at: target, uploadProtocol, context)
+    }
     transfer.begin(first?.part)
-    let held = try await create(with: first)
+    let held = try await create(target, with: first)
     if let open { planning.end = open.end }
     if let result = try await take(held) { return result }
     recovery.unknownCreations.noteCreation()
@@ -206,7 +223,7 @@ final class UploadRun {
     return try await uploadProtocol.send(part, body, to: session, context)
   }
 
-  private func create(with first: FirstPart?) async throws(UploadError) -> Held {
+  private func create(_ target: UploadTarget, with first: FirstPart?) async throws(UploadError) -> Held {
     tracker.begin(at: 0)
     defer { noteSent(from: 0) }
     return try await uploadProtocol.create(target, first: first, context)

@@ -106,4 +106,44 @@ struct OlderUploadTests {
     #expect(try server.patch(upload, at: 0, [1]).status == 409)
     #expect(folder.read("a") == [2])
   }
+
+  /// The metadata of a creation names the version that it replaces.
+  @Test func onlyTheNamedFileIsReplaced() throws {
+    let server = try TestServer()
+    let first = try #require(try server.ask("PUT", "/in/a", body: [0])["ETag"])
+    let metadata = ",overwrite \(base64("true")),replaces \(base64(first))"
+    let upload = try server.create("a", length: 1, metadata: metadata, in: "/in/")
+    let late = try server.create("a", length: 1, metadata: metadata, in: "/in/")
+    #expect(try server.patch(upload, at: 0, [1]).status == 204)
+    #expect(server.folder.read("in/a") == [1])
+    #expect(try server.patch(late, at: 0, [2]).status == 412)
+    let head = [
+      tus, ("Upload-Length", "1"), ("Content-Type", "application/offset+octet-stream"),
+      ("Upload-Metadata", "filename \(base64("a"))" + metadata),
+    ]
+    #expect(try server.ask("POST", "/in/", head, body: [2]).status == 412)
+    #expect(server.folder.read("in/a") == [1])
+    #expect(try eventually { !server.folder.kept.contains { $0.hasSuffix(".data") || $0.hasSuffix(".info") } })
+    // The file that was named is gone.
+    server.folder.remove("in/a")
+    #expect(try server.ask("POST", "/in/", head, body: [2]).status == 412)
+    #expect(server.folder.read("in/a") == nil)
+  }
+
+  @Test func noFileIsReplacedWhereNoneIsNamed() throws {
+    let server = try TestServer()
+    let metadata = ",overwrite \(base64("true")),replaces"
+    let upload = try server.create("a", length: 1, metadata: metadata)
+    let late = try server.create("a", length: 1, metadata: metadata)
+    #expect(try server.patch(upload, at: 0, [1]).status == 204)
+    #expect(try server.patch(late, at: 0, [2]).status == 412)
+    #expect(server.folder.read("a") == [1])
+  }
+
+  @Test(arguments: ["x", "\"", "W/\"x\"", "\"x\n\"", "*"]) func whatIsNoETagIsRefused(_ text: String) throws {
+    let server = try TestServer()
+    let metadata = "filename \(base64("a")),overwrite \(base64("true")),replaces \(base64(text))"
+    let head = [tus, ("Upload-Length", "1"), ("Upload-Metadata", metadata)]
+    #expect(try server.ask("POST", "/", head, body: []).status == 400)
+  }
 }

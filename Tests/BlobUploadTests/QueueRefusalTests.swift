@@ -38,7 +38,8 @@ import Testing
   @Test func aServerThatRefusesManyPlacesInARowEndsTheRun() async throws {
     let desk = try await Desk()
     let script = Script { number, _ throws(TransportError) in
-      number < 3 ? .status(201) : .status(302, ["Location": "/login"])
+      // Each file is asked for before it is sent.
+      number < 6 ? .status(201) : .status(302, ["Location": "/login"])
     }
     var queue = desk.queue(script)
     queue.jobs = 1

@@ -69,10 +69,10 @@ import Testing
   @Test func overwritingANewNameIsTriedAgainWithoutIfMatch() async throws {
     let desk = try await Desk()
     let script = Script { _, request throws(TransportError) in
-      .status(request.headers["If-Match"] == nil ? 201 : 412)
+      .status(request.method == "HEAD" ? 405 : request.headers["If-Match"] == nil ? 201 : 412)
     }
     #expect(try await desk.run(desk.queue(script), ["a"], overwrite: true).sent == 1)
-    #expect(script.requests.map { $0.headers["If-Match"] } == ["*", nil])
+    #expect(script.requests.filter { $0.method == "PUT" }.map { $0.headers["If-Match"] } == ["*", nil])
   }
 
   @Test func credentialsGoWithEach() async throws {

@@ -16,7 +16,7 @@ struct TusTarget: Sendable {
   init(_ call: RoutedRequest, _ folder: ServedPath) throws(ServerError) {
     metadata = call.headers["Upload-Metadata"] ?? ""
     let values = try Tus.metadata(metadata)
-    existing = values["overwrite"] == Array("true".utf8) ? .replace : .keep
+    existing = try Self.rule(values)
     modified = values["mtime"].flatMap { ModificationTime($0) }
     let groupID = call.service.store.abilities.groups == nil ? nil : values[UploadGroup.key]
     group = try groupID.map { (id) throws(ServerError) in
@@ -27,6 +27,20 @@ struct TusTarget: Sendable {
           position: number(UploadGroup.positionKey)))
     }
     path = if let name = Self.name(values) { try folder.appending(name) } else { nil }
+  }
+
+  /// `overwrite true` permits replacing a file. `replaces` names the only one that may be replaced by its ETag, or is empty if
+  /// none may be there.
+  private static func rule(_ values: Tus.Metadata) throws(ServerError) -> ExistingRule {
+    guard values["overwrite"] == Array("true".utf8) else { return .keep }
+    guard let tag = values["replaces"] else { return .replace }
+    if tag.isEmpty { return .mustBeNew }
+    let isTag = tag.count > 1 && tag.first == UInt8(ascii: "\"") && tag.last == UInt8(ascii: "\"")
+    // A record has the tag on one line.
+    guard isTag, tag.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+      throw ServerError(400, "replaces in Upload-Metadata must be an ETag with its quotes, or empty")
+    }
+    return .replaceVersion(etag: String(decoding: tag, as: UTF8.self))
   }
 
   /// `relativePath`, or else `filename`. Uppy sends `relativePath null` for files that were not in a folder.

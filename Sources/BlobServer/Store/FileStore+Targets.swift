@@ -20,7 +20,11 @@ extension ExistingRule {
   /// existing file is kept and the bytes are only compared with it.
   func admit(_ target: TargetState, at path: ServedPath, length: Int64?) throws(ServerError) {
     do throws(ServerError) {
-      if let item = target.item { try admit(item, at: path, length: length) }
+      if let item = target.item {
+        try admit(item, at: path, length: length)
+      } else {
+        try checkVersion(nil, at: path)
+      }
     } catch {
       throw target.isConcealed ? error.concealed(at: path) : error
     }

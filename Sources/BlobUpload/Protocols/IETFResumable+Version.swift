@@ -21,6 +21,8 @@ extension IETFResumable {
     guard [400, 405, 412, 415, 426, 501].contains(response.status), response.headers["Upload-Complete"] == nil else {
       return nil
     }
+    // The file to replace has changed.
+    if response.status == 412, target.replaced != .unknown { return nil }
     var spoken = response.headers["Upload-Draft-Interop-Version"]
     var speaksTus = response.headers["Tus-Resumable"] != nil
     for version in [Self.version] + Self.olderVersions where spoken == nil {

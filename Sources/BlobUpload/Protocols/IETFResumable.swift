@@ -6,7 +6,7 @@ import Blobs
 ///
 /// A small file is sent with the request that creates the upload. A large file gets an empty upload first, so that its
 /// URL is known before its first byte. A server that reports no limits gets the whole file at once.
-public struct IETFResumable: UploadProtocol {
+public struct IETFResumable: ReplacingProtocol {
   public let name = "resumable"
   static let version = "8"
   package static let bodyType = "application/partial-upload"
@@ -58,7 +58,7 @@ public struct IETFResumable: UploadProtocol {
     request.headers.add("Content-Type", target.contentType)
     request.headers.add("Content-Disposition", ContentDisposition.inline(target.path.name.bytes))
     request.headers.add(modificationTimeOf: target)
-    if target.overwrite { request.headers.add("If-Match", "*") }
+    request.replaceFile(of: target)
     request.headers[UploadGroup.field] = target.group?.text
     let announced = AnnouncedSession()
     let response = try await send(&request, first?.body, with) { url, fields in

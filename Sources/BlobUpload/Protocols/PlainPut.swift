@@ -3,7 +3,7 @@ import BlobHTTP
 import Blobs
 
 /// One PUT of the whole file. An upload cannot be resumed: an interrupted one is sent again. RFC 9110 §9.3.4.
-public struct PlainPut: UploadProtocol {
+public struct PlainPut: ReplacingProtocol {
   public let name = "put"
   /// The body has a digest (SHA-256 or SHA-512) that the server verifies; nil: it has none. RFC 9530.
   public var checksum: Digest.Algorithm?
@@ -74,7 +74,6 @@ public struct PlainPut: UploadProtocol {
   ) async throws(UploadError) -> UploadResult {
     var request = put(target)
     if checksum != nil { request.headers["Content-Digest"] = try await ContentDigest.field(of: body, checksum) }
-    if await isKnownToBeFree(target, body, with) { request.headers["If-Match"] = nil }
     // A refusal for a missing folder may come after the last byte, and a pipe cannot be sent again.
     let isCostly = !body.canBeReadTwice || body.length ?? .max > DavFolders.small
     let asksAhead = folders != nil && isCostly
@@ -83,8 +82,10 @@ public struct PlainPut: UploadProtocol {
     var response =
       asksFirst && !target.overwrite
       ? try await with.sendOnce(&request, body) : try await with.send(following: &request, body: body)
+    // Another file is there than the one to replace: whoever has named that one asks again.
+    if response.status == 412, target.replaced != .unknown { throw UploadError(request, response) }
     // Another client may make or delete the file meanwhile.
-    for _ in 0..<HTTPRequest.mostConditions where target.overwrite {
+    for _ in 0..<HTTPRequest.mostConditions where target.overwrite && target.replaced == .unknown {
       let isConditional = request.headers["If-Match"] != nil
       guard request.changeCondition(after: response) else { break }
       // Without the condition, a 409 may also mean that a folder is missing, or has the name.
@@ -99,15 +100,6 @@ public struct PlainPut: UploadProtocol {
     // The file is not there yet.
     if result.group != .waiting { try await with.confirm(response, to: request, body, target) }
     return result
-  }
-
-  /// Whether the name may be overwritten, and a query shows that it has no file. A PUT with `If-Match: *` would then be
-  /// refused, and the file sent twice. Sending a small file is as cheap as the query.
-  private func isKnownToBeFree(_ target: UploadTarget, _ body: BlobSlice, _ with: UploadContext) async -> Bool {
-    guard target.overwrite, body.length ?? .max > ExistingFiles.small else { return false }
-    // The PUT gets the same error as this query, and handles it.
-    guard let response = try? await with.send(HTTPRequest("HEAD", target.url)) else { return false }
-    return [404, 410].contains(response.status)
   }
 
   private func refusal(
@@ -145,7 +137,7 @@ public struct PlainPut: UploadProtocol {
   private func put(_ target: UploadTarget) -> HTTPRequest {
     var request = HTTPRequest("PUT", target.url, ["Content-Type": target.contentType])
     request.headers.add(modificationTimeOf: target)
-    if target.overwrite { request.headers["If-Match"] = "*" }
+    request.replaceFile(of: target)
     if let group = target.group { request.headers[UploadGroup.field] = group.text }
     return request
   }

@@ -79,6 +79,12 @@ extension Tus {
     return isFile
   }
 
+  /// Only Fullbore's server, the one that publishes groups, knows of files that an upload replaces. Other servers keep
+  /// each upload under a URL of its own.
+  func replacedFile(at url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> ReplacedFile {
+    publishesGroups ? try await with.replacedFile(at: url) : .unknown
+  }
+
   /// An upload's own URL, if the server has reported one at the endpoint's origin.
   func uploadURL(_ location: String?, of target: UploadTarget) -> HTTPURL? {
     guard let url = location.flatMap({ HTTPURL($0) }), url.origin == target.endpoint.origin else { return nil }

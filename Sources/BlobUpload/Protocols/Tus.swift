@@ -4,7 +4,7 @@ import Blobs
 
 /// tus 1.0.0: core, creation, creation-with-upload, creation-defer-length, termination, expiration, checksum,
 /// concatenation, and POST in place of methods that do not get through.
-public struct Tus: UploadProtocol {
+public struct Tus: ReplacingProtocol {
   public let name = "tus"
   package static let version = "1.0.0"
   package static let bodyType = "application/offset+octet-stream"

@@ -15,7 +15,14 @@ enum TusMetadata {
       pairs += base64(value)
     }
     add("filetype", target.contentType.utf8)
-    if target.overwrite { add("overwrite", "true".utf8) }
+    if target.overwrite {
+      add("overwrite", "true".utf8)
+      switch target.replaced {
+      case .unknown: break
+      case .nothing: pairs += ",replaces"
+      case .version(let tag): add("replaces", tag.utf8)
+      }
+    }
     for (key, value) in target.metadata.sorted(by: { $0.key < $1.key }) { add(key, value.utf8) }
     if let time = target.modificationTime, target.metadata[ModificationTime.key] == nil {
       add(ModificationTime.key, time.text.utf8)

@@ -97,7 +97,7 @@ extension S3Multipart {
   package func session(_ session: UploadSession, for target: UploadTarget) -> UploadSession {
     var session = session
     session.state["overwrite"] = target.overwrite ? "true" : nil
-    session.state["replaced"] = target.replacedTag
+    session.state["replaced"] = if case .version(let tag) = target.replaced { tag } else { nil }
     return session
   }
 

@@ -20,7 +20,7 @@ extension S3Multipart {
     if let found = try await alreadyNamed(expecting, upload, with) { return found }
 
     var request = HTTPRequest("POST", upload.url(), ["Content-Type": "application/xml"])
-    request.addCondition(overwrites: upload.overwrites, upload.replacedTag)
+    request.replace(only: .nothing)
     if upload.knowsWhole {
       request.headers["x-amz-mp-object-size"] = String(length)
       request.headers["x-amz-checksum-type"] = "FULL_OBJECT"
@@ -28,7 +28,7 @@ extension S3Multipart {
     }
     let text = Array(list(of: parts).utf8)
     request.headers["x-amz-content-sha256"] = Digest.hex(of: text, .sha256)
-    let response = try await send(request, BlobSlice(DataSource(text)), with)
+    let response = try await send(&request, text, completing: upload, with)
     // The server may have sent the status before it knew the result.
     if response.isSuccess, let answer = XMLTree(response.body), answer.name == "CompleteMultipartUploadResult" {
       if let name = otherName(in: answer, than: upload.object) {
@@ -40,6 +40,29 @@ extension S3Multipart {
     return try await afterRefusal(completing: request, response, expecting, with)
   }
 
+  /// Sends the completion. If it may replace an object, it names the one that the session names, or else the one that is there
+  /// now.
+  private func send(
+    _ request: inout HTTPRequest, _ text: [UInt8], completing upload: S3Upload, _ with: UploadContext
+  ) async throws(UploadError) -> HTTPResponse {
+    if upload.overwrites, let named = upload.replaced {
+      request.replace(only: named)
+      return try await send(request, BlobSlice(DataSource(text)), with)
+    }
+    var target = UploadTarget(endpoint: upload.object, url: upload.object, path: "", length: nil)
+    target.overwrite = upload.overwrites
+    var replacement = Replacement()
+    while true {
+      if upload.overwrites { request.replace(only: try await replacement.file(at: target, self, with)) }
+      let response = try await send(request, BlobSlice(DataSource(text)), with)
+      var error = UploadError(request, response)
+      // The object is gone, and not the upload.
+      if isOfGoneObject(request, response) { error.status = 412 }
+      if response.isSuccess { return response }
+      if try !replacement.isOutdated(error, isCreated: false, target, with) { return response }
+    }
+  }
+
   private func afterRefusal(
     completing request: HTTPRequest, _ response: HTTPResponse, _ session: UploadSession, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
@@ -47,11 +70,13 @@ extension S3Multipart {
     let refusal = S3ErrorResponse(response)
     var error = UploadError(request, response, s3: refusal, signer)
     switch (response.status, refusal?.name) {
-    case (404, "NoSuchKey") where upload.replacedTag != nil:
+    case (404, "NoSuchKey") where upload.replaced != nil:
       // The object that is to be replaced is gone, or, as Ceph says it, the upload is.
       if case .finished(let result) = try await held(by: session, with) { return result }
       error.status = 412
     case (_, "NoSuchUpload"), (_, "NoSuchKey"), (404, nil): return try await published(session, upload, with)
+    // Whoever has named the object decides what follows.
+    case (412, _) where upload.replaced != nil: break
     case (412, _):
       guard let there = try await find(upload.object, with) else {
         error.recovery = .resync

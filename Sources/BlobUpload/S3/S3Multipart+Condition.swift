@@ -31,6 +31,35 @@ extension S3Multipart {
     throw UploadError(head, response, s3: S3ErrorResponse(response), signer)
   }
 
+  /// The object that a request may replace. A key that may not look at it replaces whatever is there.
+  func replacedFile(at url: HTTPURL, _ with: UploadContext) async throws(UploadError) -> ReplacedFile {
+    let head = Self.head(url)
+    let response = try await send(head, nil, with)
+    return try ReplacedFile(response, or: UploadError(head, response, s3: S3ErrorResponse(response), signer))
+  }
+
+  /// A refusal because the name exists with the same bytes is a success.
+  func afterRefusal(
+    _ request: HTTPRequest, _ response: HTTPResponse, _ url: HTTPURL, _ with: UploadContext
+  ) async throws(UploadError) -> UploadResult {
+    let refusal = S3ErrorResponse(response)
+    var error = UploadError(request, response, s3: refusal, signer)
+    if response.status == 412, let there = try await find(url, with) {
+      // A 412 for a free name may have another cause and proves nothing.
+      if request.headers["If-None-Match"] != nil { conditions.noteHeeded() }
+      return try await claim(there, url, with)
+    }
+    if isOfGoneObject(request, response) { error.status = 412 }
+    // Two requests for one name ran at the same time: the second one tries again.
+    if response.status == 409 || response.status == 412 { error.recovery = .retry(after: nil) }
+    throw error
+  }
+
+  /// Whether a request was refused because the object that it was to replace is gone.
+  func isOfGoneObject(_ request: HTTPRequest, _ response: HTTPResponse) -> Bool {
+    response.status == 404 && request.headers["If-Match"] != nil && S3ErrorResponse(response)?.code == "NoSuchKey"
+  }
+
   static func head(_ url: HTTPURL) -> HTTPRequest {
     HTTPRequest("HEAD", url, ["x-amz-checksum-mode": "ENABLED"])
   }
@@ -121,13 +150,5 @@ extension S3Multipart {
       .giveUp, .destination,
       "\(request.method) \(request.url): answered \(response.status) without an ETag, as S3 never does. Is the endpoint "
         + "right?", status: response.status)
-  }
-}
-
-extension HTTPRequest {
-  /// Lets the server refuse to create an object if another one has its name: any, or one with another ETag than `tag`
-  /// (nil: any is replaced).
-  mutating func addCondition(overwrites: Bool, _ tag: String?) {
-    if overwrites { headers["If-Match"] = tag } else { headers["If-None-Match"] = "*" }
   }
 }

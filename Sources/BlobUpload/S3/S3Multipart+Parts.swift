@@ -164,8 +164,8 @@ struct S3Upload: Sendable {
   var length: Int64?
   var partSize: Int64?
   var overwrites = false
-  /// The ETag of the object that the completion replaces; nil: with `overwrites`, any object is replaced.
-  var replacedTag: String?
+  /// The object that the completion replaces, with `overwrites`; nil: the session does not name it.
+  var replaced: ReplacedFile?
   /// The server supports checksums of the whole object.
   var knowsWhole = false
   var checksum: Digest.Algorithm?
@@ -187,7 +187,7 @@ struct S3Upload: Sendable {
     length = session.length
     partSize = session.partSize
     overwrites = session.state["overwrite"] != nil
-    replacedTag = session.state["replaced"]
+    replaced = session.state["replaced"].map { .version($0) }
     knowsWhole = session.state["whole"] != nil
     checksum = session.state["checksum"].flatMap { Digest.Algorithm($0) }
     tag = session.state["etag"]

@@ -6,7 +6,7 @@ import Blobs
 /// same time.
 ///
 /// https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
-public struct S3Multipart: UploadProtocol {
+public struct S3Multipart: ReplacingProtocol {
   public let name = "s3"
 
   /// Properties of new objects, and how they are divided into parts.
@@ -157,28 +157,12 @@ public struct S3Multipart: UploadProtocol {
 
   func put(_ target: UploadTarget) -> HTTPRequest {
     var request = HTTPRequest("PUT", target.url, objectFields(target))
-    request.addCondition(overwrites: target.overwrite, target.replacedTag)
+    request.replace(only: target.overwrite ? target.replaced : .nothing)
     return request
   }
 
   func stored(_ target: UploadTarget, _ response: HTTPResponse) -> UploadResult {
     UploadResult(location: target.url.description, state: Self.state(response.headers["ETag"]))
-  }
-
-  /// A refusal because the name exists with the same bytes is a success.
-  func afterRefusal(
-    _ request: HTTPRequest, _ response: HTTPResponse, _ url: HTTPURL, _ with: UploadContext
-  ) async throws(UploadError) -> UploadResult {
-    let refusal = S3ErrorResponse(response)
-    var error = UploadError(request, response, s3: refusal, signer)
-    if response.status == 412, let there = try await find(url, with) {
-      // A 412 for a free name may have another cause and proves nothing.
-      if request.headers["If-None-Match"] != nil { conditions.noteHeeded() }
-      return try await claim(there, url, with)
-    }
-    // Two requests for one name ran at the same time: the second one tries again.
-    if response.status == 409 || response.status == 412 { error.recovery = .retry(after: nil) }
-    throw error
   }
 
   /// Type, storage class, encryption and metadata. Only the requests that create an object, `PutObject` and
