@@ -65,7 +65,8 @@ import Testing
   }
 
   /// A server that never responds to OPTIONS may take files all the same.
-  @Test(arguments: [nil, 400, 401, 404, 405, 500, 501]) func aServerWithoutOptionsTakesFiles(_ status: Int?) async throws {
+  @Test(arguments: [nil, 400, 401, 404, 405, 500, 501])
+  func aServerWithoutOptionsTakesFiles(_ status: Int?) async throws {
     let peer = HTTPPeer { _ in status.map { .init($0) } }
     defer { peer.stop() }
     let found = try await discover(peer.url, patience: .milliseconds(300))
