@@ -67,7 +67,8 @@ struct PhotoBatchesTests {
       .init(items: [], mayHaveFiles: false), .init(items: [item("https://media.example/c.jpg")], mayHaveFiles: false),
     ]
     let rest = Mutex(feed[...])
-    let found = await photos.next { () async -> PhotoBatches.Found? in rest.withLock { $0.popFirst() } }
+    let found = await photos.next(
+      naming: { $0 }, { () async -> PhotoBatches.Found? in rest.withLock { $0.popFirst() } })
     #expect(found?.map(\.identity) == ["/card/IMG_1.JPG", "/card/IMG_1.MOV"] && found?.first?.group != nil)
     #expect(rest.withLock { $0.count } == 1)
   }
