@@ -10,9 +10,9 @@ import Synchronization
 /// back as the beginning of the next part.
 final class S3Reception: Reception {
   private struct State {
-    /// What the notes have.
+    /// The bytes that the notes have.
     var stored: StoredBytes
-    /// What the bucket has with the provisional bytes since `hold`, and their notes; nil: no bytes are provisional.
+    /// The bytes in the bucket with the provisional ones since `hold`, and their notes; nil: no bytes are provisional.
     var held: (stored: StoredBytes, notes: [StoredBytes.Note])?
     /// The length of the whole file; nil: not known yet.
     var total: Int64?
@@ -28,7 +28,7 @@ final class S3Reception: Reception {
     var room: Int64
 
     var current: StoredBytes { held?.stored ?? stored }
-    /// Which object the next tail goes to: it extends the one that is kept, or is provisional.
+    /// Whether the next tail goes to the second object: it extends the one that is kept, or is provisional.
     var nextTailIsSecond: Bool { held == nil ? stored.tail.isSecond : !stored.tail.isSecond }
     var length: Int64 {
       if let sender { return current.inParts + sender.length - sender.left }
@@ -265,7 +265,7 @@ final class S3Reception: Reception {
   /// Call when the bytes are an object. Nothing is left to discard.
   func hasBecomeObject() { state.withLock { $0.isDiscarded = true } }
 
-  /// What is published: bytes that one request sends, or else parts. `digests` are those of the pieces of the file.
+  /// The content to publish: bytes that one request sends, or else parts. `digests` are those of the pieces of the file.
   struct Content: Sendable {
     var bytes: [UInt8]?
     var stored: StoredBytes

@@ -88,7 +88,7 @@ extension S3Store {
     records.deleteRecord(id)
     if let reception { return reception.discard() }
     quota.release(id)
-    // What cannot be read is tried again by the next start.
+    // The next start tries again to read notes that cannot be read now.
     if let notes = try? records.notes(of: id) { discard(id, StoredBytes(notes: notes)) }
   }
 

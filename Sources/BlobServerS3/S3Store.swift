@@ -26,7 +26,7 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
     var unsaved: [UploadID: S3Reception] = [:]
     /// Saved uploads that are not finished.
     var unfinished: Set<UploadID> = []
-    /// Those of earlier runs that nobody has continued.
+    /// The saved uploads of earlier runs that nobody has continued.
     var untouched: Set<UploadID> = []
     /// Uploads of an earlier run that were never saved.
     var leftovers: Set<UploadID> = []

@@ -11,7 +11,7 @@ struct StoredBytes: Sendable {
   struct Tail: Codable, Sendable {
     var length: Int64
     var sha256: String
-    /// Which of the two objects for tails has it. A provisional tail is never written over one that is kept.
+    /// Whether the second of the two objects for tails has it. A provisional tail is never written over one that is kept.
     var isSecond = false
     /// There is no tail.
     static let none = Tail(length: 0, sha256: "")

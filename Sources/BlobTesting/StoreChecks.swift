@@ -8,7 +8,7 @@ package struct StoreFixture: Sendable, CustomStringConvertible {
   package typealias Opener = @Sendable (_ expire: Duration, _ maxTotal: Int64?) throws -> any UploadStore
 
   package let description: String
-  /// What the store does not do. Checks that need it are left out, once it is known that the store says so, too.
+  /// The abilities that the store does not have. Checks that need one are left out, once the store has said so, too.
   let lacks: Set<StoreFact>
   /// Makes an empty location for each call. Called on a thread that may block.
   let place: @Sendable () throws -> Opener

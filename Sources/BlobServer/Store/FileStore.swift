@@ -69,7 +69,7 @@ package final class FileStore: UploadStore, FileRemoval, FolderListing, FolderAr
       })
   }
 
-  /// What the unfinished uploads take.
+  /// The bytes that the unfinished uploads take.
   private func shares(_ store: Folder) throws(ServerError) -> [UploadID: Quota.Share] {
     var shares: [UploadID: Quota.Share] = [:]
     for name in try store.names() {

@@ -110,6 +110,6 @@ package final class FolderRecords: Sendable {
 }
 
 extension UploadID {
-  /// What a store has noted about the bytes of an upload.
+  /// The file with the notes of a store about the bytes of an upload.
   fileprivate var part: BytePath { BytePath("\(self).part") }
 }

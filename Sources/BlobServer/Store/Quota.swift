@@ -6,7 +6,7 @@ import Synchronization
 /// Every unfinished upload has a share: its reserved length, or its stored bytes if they are more. Shares are kept by
 /// upload id, so that each is released once, with the amount that was reserved. Published files are one sum.
 package final class Quota: Sendable {
-  /// What one unfinished upload takes, in bytes.
+  /// The bytes that one unfinished upload takes.
   package struct Share: Sendable {
     var promised: Int64
     var held: Int64

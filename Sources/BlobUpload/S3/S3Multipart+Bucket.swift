@@ -28,7 +28,7 @@ package struct S3Cursor: Sendable {
   fileprivate var number: Int
 }
 
-/// What HEAD tells of an object.
+/// The facts that HEAD tells of an object.
 package struct S3Head: Sendable {
   package var length: Int64
   package var tag: String

@@ -90,7 +90,7 @@ final class SameFolders: Sendable {
     for _ in 0..<Self.looks {
       users = await Self.threads.run { FileUsers(of: aside.away) }
       if users != .some { break }
-      // What this process had open, and what another program has read for a moment, is closed soon. A cancelled wait ends it.
+      // This process, and a program that reads the file for a moment, close it soon. A cancelled wait ends the look.
       try? await Task.sleep(for: .milliseconds(20))
     }
     switch users {

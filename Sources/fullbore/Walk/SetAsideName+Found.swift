@@ -1,7 +1,7 @@
 import Blobs
 import Platform
 
-// What becomes of files that still have such a name.
+// Gives files that still have such a name their own one.
 extension SetAsideName {
   /// A file that a walk has found under such a name.
   struct Found: Sendable {

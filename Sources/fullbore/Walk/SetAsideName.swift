@@ -62,7 +62,7 @@ enum SetAsideName {
   static func removeFolder(of name: BytePath, in folder: Int32) {
     if !isInFolder(name) { return }
     let number = errno
-    // It stays while it has files.
+    // The folder stays while it has files.
     _ = Self.folder.withCString { unlinkat(folder, $0, AT_REMOVEDIR) }
     errno = number
   }

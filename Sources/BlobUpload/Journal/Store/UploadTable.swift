@@ -20,7 +20,7 @@ final class UploadTable {
     var destination: Int64
     var bytes: Int64
     var target: String
-    /// It has a session or acknowledged bytes. Of the others, the rows need not be read.
+    /// Whether the entry has a session or acknowledged bytes. The rows of the others need not be read.
     var isOpen = false
   }
   var fresh: [Int64: Fresh] = [:]
