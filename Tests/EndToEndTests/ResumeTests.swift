@@ -254,7 +254,7 @@ extension EndToEnd {
       #expect(try await fullbore("push", missing, server.url, in: scratch).end == .exited(0))
       let status = try await fullbore("status", in: scratch).command
       #expect(!status.output.contains("b.jpg") && status.output.contains(cards[0]), "\(status.output)")
-      #expect(status.output.contains("'fullbore abort 1' forgets it"), "\(status.output)")
+      #expect(status.output.contains("'fullbore abort 2' forgets it"), "\(status.output)")
       #expect(status.output.components(separatedBy: "\(server.url) (").count == 2, "one heading for one place")
 
       // Follows the advice of the message.

@@ -260,7 +260,7 @@ struct PushOptions: Sendable {
     ].inGroup(.choice)
     + [
       .value(
-        "checksum", "ALG", "requests carry their digest, if the server checks it: sha256, crc32c, …; s3: crc32c anyway")
+        "checksum", "ALG", "each request carries a digest for the server: sha256, crc32c …; s3: crc32c anyway")
     ].inGroup(.checks) + SealOptions.declared + PaceOptions.declared
     + [
       .value("part-size", "SIZE", "bytes in one request, like 64M; when not given 8M to s3://, else all in one")
