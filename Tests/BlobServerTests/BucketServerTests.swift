@@ -140,7 +140,7 @@ struct BucketServerTests {
     #expect(try server.ask("PUT", "/c", body: pattern(1)).status == 507)
     #expect(try server.ask("DELETE", upload, [tus]).status == 204)
     #expect(try server.ask("PUT", "/c", body: pattern(100)).status == 201)
-    // What the new bytes replace counts until they have its name.
+    // The old object counts until the new bytes have its name.
     #expect(try server.ask("DELETE", "/c").status == 204)
     #expect(try server.ask("PUT", "/a", [("If-Match", "*")], body: pattern(90)).status == 204)
     #expect(try server.ask("PUT", "/d", body: pattern(310)).status == 201)

@@ -30,7 +30,7 @@ extension EndToEnd.DeletionTests {
     #expect(left == before)
   }
 
-  /// What the server keeps open are other files.
+  /// The files that the server keeps open are others.
   @Test(.needs(.nginx)) func copiesAtSuchAServerAreProved() async throws {
     try makeCard()
     let gallery = try scratch.folder("gallery")

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-// What the options of `serve` do before an S3 server of another project.
+// The options of `serve` with `--to`, at an S3 server of another project.
 extension EndToEnd.ServeBucketTests {
   private func bucket() async throws -> PeerServer {
     let peer = try await PeerServer.moto(in: scratch)

@@ -11,12 +11,12 @@ import Testing
     @Test func aFileThatSomebodyHasOpenHasUsers() throws {
       let scratch = Scratch()
       let file = scratch.file("a.jpg")
-      #expect(FileUsers(of: file) == .none)
+      #expect(FileUsers(of: file, for: .anything) == .none)
       let descriptor = file.open(O_RDONLY)
-      #expect(FileUsers(of: file) == .some)
+      #expect(FileUsers(of: file, for: .anything) == .some)
       close(descriptor)
-      #expect(FileUsers(of: file) == .none)
-      #expect(FileUsers(of: scratch.path.appending("gone.jpg")) == .unknown)
+      #expect(FileUsers(of: file, for: .anything) == .none)
+      #expect(FileUsers(of: scratch.path.appending("gone.jpg"), for: .anything) == .unknown)
     }
   #endif
 

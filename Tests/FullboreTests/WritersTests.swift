@@ -11,10 +11,10 @@
       let scratch = Scratch()
       let path = scratch.file("film.mov")
       let lease = try #require(FileLease(path))
-      #expect(Writers(of: path) == .some)
+      #expect(FileUsers(of: path, for: .writing) == .some)
       lease.giveUp()
       // The lease is given up, and its holder still has the file open for writing.
-      #expect(Writers(of: path) == .some)
+      #expect(FileUsers(of: path, for: .writing) == .some)
     }
   }
 #endif

@@ -75,7 +75,7 @@ extension S3Multipart {
       if case .finished(let result) = try await held(by: session, with) { return result }
       error.status = 412
     case (_, "NoSuchUpload"), (_, "NoSuchKey"), (404, nil): return try await published(session, upload, with)
-    // Whoever has named the object decides what follows.
+    // The caller that has named the object decides what follows: a server applies its rule for existing files again.
     case (412, _) where upload.replaced != nil: break
     case (412, _):
       guard let there = try await find(upload.object, with) else {

@@ -90,7 +90,7 @@ final class ProvedFiles: Sendable {
     if tables[0].isFree(Self.key(path, 0), for: "") { return .unproved }
     if !has(path, FileStamp(status, at: path).validator) { return .stays("\(name) has changed since it was proved") }
     // Bytes that a program writes after the file is removed would be lost.
-    if case .some = Writers(of: path) { return .stays("a program has \(name) open for writing") }
+    if case .some = FileUsers(of: path, for: .writing) { return .stays("a program has \(name) open for writing") }
     return nil
   }
 

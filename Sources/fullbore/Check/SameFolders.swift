@@ -88,7 +88,7 @@ final class SameFolders: Sendable {
   private func openReason(_ aside: SetAsideFile) async -> SetAsideFile.Failure? {
     var users = FileUsers.some
     for _ in 0..<Self.looks {
-      users = await Self.threads.run { FileUsers(of: aside.away) }
+      users = await Self.threads.run { FileUsers(of: aside.away, for: .anything) }
       if users != .some { break }
       // This process, and a program that reads the file for a moment, close it soon. A cancelled wait ends the look.
       try? await Task.sleep(for: .milliseconds(20))

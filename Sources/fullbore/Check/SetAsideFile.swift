@@ -60,7 +60,9 @@ struct SetAsideFile: Sendable {
   func checkUnchanged() throws(Failure) {
     try checkStamp()
     // Bytes that a program writes after the file is removed would be lost.
-    if case .some = Writers(of: away) { throw Failure(reason: "a program has \(path.name) open for writing") }
+    if case .some = FileUsers(of: away, for: .writing) {
+      throw Failure(reason: "a program has \(path.name) open for writing")
+    }
   }
 
   private func checkStamp() throws(Failure) {

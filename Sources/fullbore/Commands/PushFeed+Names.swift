@@ -1,6 +1,5 @@
 import BlobUpload
 import Blobs
-import Platform
 
 extension PushFeed {
   /// Removes items whose name another file of this push already has, whatever the options: sending both would lose one
@@ -51,12 +50,7 @@ extension PushFeed {
     guard !items.isEmpty, let known = try? await run.journal.deletedSources(at: items.map { $0.intent() }),
       known.contains(where: { !$0.isEmpty })
     else { return [] }
-    let lost = await SourceReads().each(known) { sources in
-      sources.first { source in
-        var status = stat()
-        return source.status(&status) != 0 && (errno == ENOENT || errno == ENOTDIR)
-      }
-    }
+    let lost = await SourceReads().each(known) { sources in sources.first(where: \.isMissing) }
     return zip(items, lost ?? []).compactMap { item, other in
       guard case let other?? = other else { return nil }
       let clash = NameClash(

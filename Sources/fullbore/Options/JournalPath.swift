@@ -25,7 +25,8 @@ func stateFolder() -> BytePath? {
 extension BytePath {
   /// Whether there is no such file. A file that this user may not look for is not missing: opening it says why.
   var isMissing: Bool {
-    if withCString({ access($0, F_OK) }) == 0 { return false }
+    var found = stat()
+    if status(&found) == 0 { return false }
     return errno == ENOENT || errno == ENOTDIR
   }
 }

@@ -95,7 +95,7 @@ struct Settling {
   /// Updates a file that is due with its current stamp and writers. Returns true if it is at rest, and then stops
   /// tracking it.
   mutating func look(
-    _ path: BytePath, _ stamp: FileStamp, _ writers: Writers, at now: ContinuousClock.Instant
+    _ path: BytePath, _ stamp: FileStamp, _ writers: FileUsers, at now: ContinuousClock.Instant
   ) -> Bool {
     guard var file = files[path] else { return false }
     if file.stamp != stamp {

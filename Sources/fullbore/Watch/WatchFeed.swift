@@ -186,7 +186,7 @@ extension WatchFeed {
       }
       if inbox.isUnderWay(path) {
         settling.postpone(path, at: .now)
-      } else if settling.look(path, FileStamp(status, at: path), Writers(of: path), at: .now) {
+      } else if settling.look(path, FileStamp(status, at: path), FileUsers(of: path, for: .writing), at: .now) {
         let found = TreeItem(path: path, relative: file.relative, stamp: FileStamp(status, at: path))
         if let item = hand(out: found) { items.append(item) }
       }
