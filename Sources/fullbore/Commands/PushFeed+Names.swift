@@ -7,10 +7,26 @@ extension PushFeed {
   /// that has the name. `items`: the files of a photo are all among them.
   func withOwnNames(_ items: [UploadItem]) async -> [UploadItem] {
     var clashes = await replacingOnlyCopies(items)
-    let items = items.filter { item in !clashes.contains { $0.item.identity == item.identity } }
-    var kept = names == nil ? items : []
-    for (found, members) in names == nil ? [] : await grouped(items) {
-      guard let names else { break }
+    var kept = items.filter { item in !clashes.contains { $0.item.identity == item.identity } }
+    if let names {
+      let named = await named(kept, in: names)
+      kept = named.kept
+      clashes += named.clashes
+    }
+    if clashes.isEmpty { return kept }
+    let others = await othersOfPhotos(clashes, in: kept)
+    kept.removeAll { item in others.contains { $0.item.identity == item.identity } }
+    await refuse(clashes + others)
+    return kept
+  }
+
+  /// The items that have names of their own, and those whose names other files of this push have.
+  private func named(
+    _ items: [UploadItem], in names: ClaimedNames
+  ) async -> (kept: [UploadItem], clashes: [(item: UploadItem, clash: NameClash)]) {
+    var kept: [UploadItem] = []
+    var clashes: [(item: UploadItem, clash: NameClash)] = []
+    for (found, members) in await grouped(items) {
       var item = await underGroupNumber(found, members, in: names, among: kept)
       let name = name(of: item)
       if !names.take(name, for: item.identity) {
@@ -36,11 +52,7 @@ extension PushFeed {
       }
       kept.append(item)
     }
-    if clashes.isEmpty { return kept }
-    let others = await othersOfPhotos(clashes, in: kept)
-    kept.removeAll { item in others.contains { $0.item.identity == item.identity } }
-    await refuse(clashes + others)
-    return kept
+    return (kept, clashes)
   }
 
   /// The items that would replace the only copy of a file that was deleted here.
