@@ -24,9 +24,10 @@ import Testing
     return (phone, app)
   }
 
-  /// The type and metadata of the last creation.
+  /// The type and metadata of the last creation of `a.heic`.
   private func lastCreation(_ phone: Phone) throws -> String {
-    try #require(phone.daemon.started.compactMap { $0.task.request.headers["Upload-Metadata"] }.last)
+    let creations = phone.daemon.started.compactMap { $0.task.request.headers["Upload-Metadata"] }
+    return try #require(creations.last { $0.contains("filename YS5oZWlj") })
   }
 
   private func expectSecond(_ phone: Phone, _ server: ServedFolder) throws {
@@ -154,15 +155,11 @@ import Testing
     let adding = Task {
       try await app.uploader.add(absent, as: "a.heic", contentType: "image/heic", metadata: ["kind": "photo"])
     }
-    try await eventually { (try? await app.journal.unfinished().count) == 3 }
+    try await eventually { app.waitingForRoom("a.heic") == 1 }
     let addingAgain = Task { [second] in
       try await app.uploader.add(second, as: "a.heic", contentType: "image/jpeg", metadata: ["kind": "edit"])
     }
-    let version = try second.info(Cancellation()).validator?.version
-    try await eventually {
-      let entries = try? await app.journal.unfinished()
-      return entries?.contains { $0.intent.validator?.version == version } == true
-    }
+    try await eventually { app.waitingForRoom("a.heic") == 2 }
     daemon.isHeld = false
     try await adding.value
     try await addingAgain.value

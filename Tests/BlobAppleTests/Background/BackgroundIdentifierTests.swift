@@ -3,6 +3,7 @@ import BlobTesting
 import BlobUpload
 import Blobs
 import Platform
+import Synchronization
 import Testing
 
 @testable import BlobApple
@@ -149,6 +150,7 @@ struct TwoSessions {
   struct Launch {
     let journal: Journal
     let uploaders: [BackgroundUploader]
+    fileprivate let tasks: [DaemonTasks]
   }
   let server: ServedFolder
   let phone: Phone
@@ -168,28 +170,46 @@ struct TwoSessions {
   /// `only`: the one of the sessions that the app makes; nil: it makes both.
   func launch(_ sources: [BytePath: PatternSource] = [:], only: Int? = nil) async throws -> Launch {
     let (journal, identifiers) = (try await journal(), SessionIdentifiers())
+    let tasks = daemons.map { DaemonTasks($0) }
     let uploaders = try daemons.indices.filter { only == nil || $0 == only }.map { number in
       var settings = phone.settings
       settings.spool = phone.scratch.path.appending(BytePath("spool\(number)"))
       return try BackgroundUploader(
-        "session \(number)", phone.destination, journal: journal, tasks: DaemonTasks(daemon: daemons[number]),
+        "session \(number)", phone.destination, journal: journal, tasks: tasks[number],
         direct: SocketTransport(), settings: settings, identifiers: identifiers
       ) { sources[$0] }
     }
-    return Launch(journal: journal, uploaders: uploaders)
+    return Launch(journal: journal, uploaders: uploaders, tasks: tasks)
   }
 
-  /// Nothing of the process is heard any more.
+  /// Nothing of the process is heard any more, and it starts and cancels no task.
   func kill(_ launch: Launch) async {
-    for daemon in daemons { daemon.disconnect() }
+    for tasks in launch.tasks { tasks.end() }
     await launch.journal.close()
   }
 }
 
-private struct DaemonTasks: BackgroundTasks {
-  let daemon: Daemon
-  func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] { daemon.connect(receiver) }
-  func start(_ task: BackgroundTask) { daemon.start(task) }
-  func resume(_ data: [UInt8], _ task: BackgroundTask) { daemon.resume(data, task) }
-  func cancel(_ label: String, _ done: @escaping @Sendable () -> Void) { daemon.cancel(label, done) }
+/// The tasks of one process.
+private final class DaemonTasks: BackgroundTasks {
+  private let daemon: Daemon
+  private let isOver = Mutex(false)
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
+  /// The process is killed.
+  func end() {
+    isOver.withLock { isOver in
+      isOver = true
+      daemon.disconnect()
+    }
+  }
+
+  func connect(_ receiver: any BackgroundTaskReceiver) async -> [String] {
+    isOver.withLock { $0 ? [] : daemon.connect(receiver) }
+  }
+  func start(_ task: BackgroundTask) { whileAlive { daemon.start(task) } }
+  func resume(_ data: [UInt8], _ task: BackgroundTask) { whileAlive { daemon.resume(data, task) } }
+  func cancel(_ label: String, _ done: @escaping @Sendable () -> Void) { whileAlive { daemon.cancel(label, done) } }
+
+  private func whileAlive(_ body: () -> Void) { isOver.withLock { if !$0 { body() } } }
 }

@@ -75,13 +75,19 @@ import Testing
 
 extension App {
   func uploads(named name: BytePath) -> [BackgroundUpload] { uploader.uploads.filter { $0.name == name } }
+  /// How many calls of `add` have written this name into the journal and wait for the end of other uploads.
+  func waitingForRoom(_ name: BytePath) -> Int {
+    uploader.board.state.withLock { $0.seats.values.count { $0.name == name && $0.added != nil } }
+  }
 }
 
 /// Waits for a condition.
-func eventually(_ condition: @Sendable () async -> Bool) async throws {
-  for _ in 0..<5000 {
+func eventually(line: Int = #line, _ condition: @Sendable () async -> Bool) async throws {
+  // A busy machine is slow.
+  let limit = ContinuousClock.now + .seconds(60)
+  while ContinuousClock.now < limit {
     if await condition() { return }
     try await Task.sleep(for: .milliseconds(2))
   }
-  throw CheckFailure("the condition did not hold within 10 s")
+  throw CheckFailure("the condition in line \(line) did not hold within 60 s")
 }

@@ -88,7 +88,7 @@ import Testing
     }
     try await app.add(PatternSource(length: 1000, seed: 1), as: "0.heic")
     let waiting = Task { [first] in try await app.uploader.add(first, as: "a.heic", metadata: ["kind": "photo"]) }
-    try await eventually { (try? await app.journal.unfinished().count) == 2 }
+    try await eventually { app.waitingForRoom("a.heic") == 1 }
     return (server, phone, app, waiting)
   }
 
@@ -96,11 +96,7 @@ import Testing
   @Test func aCallWhoseSuccessorStopsWaitingRuns() async throws {
     let (server, phone, app, waiting) = try await phoneWithWaitingCall()
     let last = Task { [second] in try await app.uploader.add(second, as: "a.heic", metadata: ["kind": "edit"]) }
-    let version = try second.info(Cancellation()).validator?.version
-    try await eventually {
-      let entries = try? await app.journal.unfinished()
-      return entries?.contains { $0.intent.validator?.version == version } == true
-    }
+    try await eventually { app.waitingForRoom("a.heic") == 2 }
     last.cancel()
     _ = await last.result
     phone.daemon.isHeld = false
