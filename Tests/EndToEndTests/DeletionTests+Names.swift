@@ -45,6 +45,33 @@ extension EndToEnd.DeletionTests {
     #expect(left == [] && server.folder.files().keys.sorted() == ["IMG_1-2.JPG", "IMG_1.JPG"])
   }
 
+  /// The camera's counter has begun again, so another photo has the path of the deleted one.
+  @Test(arguments: ["", "put+", "resumable+"])
+  func aDeletedFileIsNotReplacedByAnotherOneOfItsPath(_ uploadProtocol: String) async throws {
+    let server = try await ServeProcess.start(in: scratch)
+    try scratch.photo("card/DCIM/A/IMG_1.JPG", seed: 1)
+    let first = FileManager.default.contents(atPath: card + "A/IMG_1.JPG")
+    let push = try await push("--verify", "--overwrite", to: uploadProtocol + server.url)
+    #expect(push.end == .exited(0) && left == [], "\(push.output)\(push.errors)")
+    try scratch.photo("card/DCIM/A/IMG_1.JPG", seed: 2)
+    // Neither a refusal nor a push that replaces nothing ends the protection.
+    for option in ["--overwrite", "--overwrite", "--verbose", "--overwrite"] {
+      let second = try await self.push("--verify", option, to: uploadProtocol + server.url)
+      #expect(second.end == .exited(1) && left == ["A/IMG_1.JPG"], "\(second.output)\(second.errors)")
+      let isNamed = second.errors.contains("an earlier file of this name, which was deleted here")
+      #expect(isNamed == (option == "--overwrite"), "\(second.errors)")
+      #expect(FileManager.default.contents(atPath: "\(server.folder.path)/A/IMG_1.JPG") == first)
+    }
+    // The user has deleted the first photo at the destination, in another second than that of its deletion here.
+    try await Task.sleep(for: .seconds(1.1))
+    try FileManager.default.removeItem(atPath: "\(server.folder.path)/A/IMG_1.JPG")
+    let plain = try await fullbore("push", card, uploadProtocol + server.url, in: scratch)
+    #expect(plain.end == .exited(0), "\(plain)")
+    try scratch.photo("card/DCIM/A/IMG_1.JPG", seed: 3)
+    let edited = try await fullbore("push", "--overwrite", card, uploadProtocol + server.url, in: scratch)
+    #expect(edited.end == .exited(0), "\(edited)")
+  }
+
   /// Kills a push while a file has its other name. Returns that name.
   private func killed(_ peer: DavPeer, _ isAsked: Box) async throws -> String {
     let push = try Command(

@@ -127,17 +127,25 @@ extension Journal {
   /// Notes sources that are proved at the destination and may be deleted here now.
   package func noteDeletions(_ intents: [JournalIntent]) throws(JournalError) {
     try write { store, _ throws(SQLiteError) in
-      for intent in intents { try store.uploads.deleted.keep(intent.key, intent.source) }
+      for intent in intents { try store.uploads.deleted.keep(intent) }
     }
   }
 
-  /// For each intent, the other sources of which its place may have the only copy, because they were deleted here. Some of
-  /// them may still be there.
+  /// Sources that were noted so and were not deleted.
+  package func forgetDeletions(of sources: [BytePath]) throws(JournalError) {
+    if sources.isEmpty { return }
+    try write { store, _ throws(SQLiteError) in
+      for source in sources { try store.uploads.deleted.forget(source) }
+    }
+  }
+
+  /// For each intent, the sources of which its place may have the only copy, because they were deleted here. Its own source is
+  /// one of them if another version of it was. Some of the others may still be there.
   package func deletedSources(at intents: [JournalIntent]) throws(JournalError) -> [[BytePath]] {
     try read { store throws(SQLiteError) in
       if try store.uploads.deleted.isEmpty { return intents.map { _ in [] } }
       var sources: [[BytePath]] = []
-      for intent in intents { sources.append(try store.uploads.deleted.others(of: intent)) }
+      for intent in intents { sources.append(try store.uploads.deleted.versions(at: intent)) }
       return sources
     }
   }

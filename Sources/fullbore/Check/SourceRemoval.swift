@@ -98,6 +98,7 @@ struct SourceRemoval: Sendable {
         proved.remove(path, with: member?.names ?? [])
       }
       guard let results else { break }
+      var staying: [BytePath] = []
       for (path, result) in zip(paths, results) {
         switch result {
         case .removed(let files):
@@ -106,6 +107,7 @@ struct SourceRemoval: Sendable {
           for file in files { report.removed(file) }
         case .gone, .unproved: break
         case .stays(let reason):
+          staying.append(path)
           left -= 1
           kept.add(1, ordering: .relaxed)
           report.failed(path, "stays here: \(reason)")
@@ -115,6 +117,7 @@ struct SourceRemoval: Sendable {
           report.failed(path, "stays here: \(SourceReads().complaint)")
         }
       }
+      do { try await run.journal.forgetDeletions(of: staying) } catch { throw UploadError(journal: error) }
     }
     if Task.isCancelled { throw UploadError(.giveUp, .cancelled, "interrupted") }
     if left > 0 {

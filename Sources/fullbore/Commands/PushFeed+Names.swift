@@ -62,7 +62,10 @@ extension PushFeed {
     guard !items.isEmpty, let known = try? await run.journal.deletedSources(at: items.map { $0.intent() }),
       known.contains(where: { !$0.isEmpty })
     else { return [] }
-    let lost = await SourceReads().each(known) { sources in sources.first(where: \.isMissing) }
+    let lost = await SourceReads().each(Array(zip(items, known))) { item, sources in
+      // Another file has the path of a deleted one.
+      sources.first { $0 == item.identity || $0.isMissing }
+    }
     return zip(items, lost ?? []).compactMap { item, other in
       guard case let other?? = other else { return nil }
       let clash = NameClash(

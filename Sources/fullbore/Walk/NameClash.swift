@@ -18,7 +18,9 @@ struct NameClash: Error, Hashable {
 
   var message: String {
     let why = member.map { ", because \($0) of the same photo is not" } ?? ""
-    return "\(identity) is not sent\(why): \(other), \(isOnlyCopy ? Self.onlyCopy : Self.reason)"
+    // Another file may have the path of a deleted one.
+    let taken = isOnlyCopy && (member ?? identity) == other ? "an earlier file of this name" : "\(other)"
+    return "\(identity) is not sent\(why): \(taken), \(isOnlyCopy ? Self.onlyCopy : Self.reason)"
   }
 
   /// The clash for another file of the same photo, which is not sent either.

@@ -206,7 +206,6 @@ final class UploadClaims {
     try uploads.removeTraces(old.id)
     try uploads.seals.remove(old.id)
     try uploads.twins.forget(old.id)
-    try uploads.deleted.forget(old.id)
     let update = try database.statement(
       """
       UPDATE upload SET sent_length = CASE WHEN state = 2 THEN length ELSE sent_length END,

@@ -86,7 +86,7 @@ final class UploadTable {
     try removeTraces(id)
     try seals.remove(id)
     try twins.forget(id)
-    try deleted.forget(id)
+    try deleted.forget(entry: id)
     try database.run("DELETE FROM metadata WHERE upload = ?1", with: id)
     try database.run("DELETE FROM numbered WHERE upload = ?1", with: id)
     try database.run("DELETE FROM unindexed WHERE upload = ?1", with: id)
