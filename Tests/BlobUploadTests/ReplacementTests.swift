@@ -121,6 +121,32 @@ import Testing
     #expect(peer.contents(of: "a") == source.bytes(count: 17 << 20))
   }
 
+  /// A server without MOVE gets the file by a PUT to its name, which names the file that it replaces.
+  @Test func webDAVNamesTheFileThatItReplaces() async throws {
+    let peer = try ServedFolder()
+    defer { peer.stop() }
+    write(0, to: peer)
+    let puts = Monitor<[String?]>([])
+    let transport = FaultyTransport(SocketTransport()) { _, request in
+      guard request.method == "PUT", request.url.path.hasSuffix("/a") else { return .none }
+      let number = puts.update { puts in
+        puts.append(request.headers["If-Match"])
+        return puts.count
+      }
+      if number == 1 { write(1, to: peer) }
+      return .none
+    }
+    var uploader = Uploader(
+      try await .discover(peer.endpoint, speaking: WebDAV(), over: SocketTransport()), transport: transport,
+      retry: RetryPolicy(retries: 2))
+    uploader.clock = LeapingClock()
+    let source = PatternSource(length: Self.whole)
+    _ = try await uploader.upload(source, as: "a", overwrite: true)
+    #expect(peer.contents(of: "a") == source.bytes(count: Int(Self.whole)))
+    let named = puts.update { $0 }
+    #expect(named.count == 2 && Set(named).count == 2 && named.allSatisfy { $0?.hasPrefix("\"") == true }, "\(named)")
+  }
+
   // MARK: Servers that tell too little
 
   /// A file of the length of the new one, which a question after the PUT finds too.

@@ -18,8 +18,15 @@ extension DavPlace {
     var request = HTTPRequest("PUT", url, ["Content-Type": contentType])
     request.headers[ModificationTime.field] = modified
     if !overwrites, case .nothing = there { request.headers["If-None-Match"] = "*" }
-    // Fullbore's own server, among others, replaces a file only for a request that says so.
-    if overwrites, try await with.send(HTTPRequest("HEAD", url)).isSuccess { request.headers["If-Match"] = "*" }
+    if overwrites {
+      // A request that arrives late must not replace a newer version.
+      let replaced = try await with.replacedFile(at: url)
+      request.replace(only: replaced)
+      // Fullbore's own server, among others, replaces a file only for a request that says so.
+      if replaced == .unknown, try await with.send(HTTPRequest("HEAD", url)).isSuccess {
+        request.headers["If-Match"] = "*"
+      }
+    }
     try await folders.makeAhead(url.folder, for: body, with)
     var response = try await with.sendOnce(&request, body)
     if [404, 409].contains(response.status) {
