@@ -49,8 +49,8 @@ final class UploadGroups: Sendable {
     let target: ServedPath
     /// The number of members of its group.
     let of: Int
-    /// The entity tag of the file that had the same bytes already, so that nothing waits; nil: the upload waits.
-    let there: String?
+    /// The version of the file that had the same bytes already, so that nothing waits; nil: the upload waits.
+    let there: StoredVersion?
     var isThere: Bool { there != nil }
   }
   private let state = Mutex(State())
@@ -85,7 +85,7 @@ final class UploadGroups: Sendable {
     do throws(ServerError) {
       // The client sends a file again if the response was lost, and another client may have sent it.
       isThere = try store.prepare(upload.completeReception(), upload.record)
-      let there = isThere ? try upload.store.item(at: upload.record.target)?.etag : nil
+      let there = isThere ? try upload.store.item(at: upload.record.target)?.version : nil
       try forgetMissing(of: group, in: upload.store)
       (ids, replaced) = try add(upload, group, there: there)
     } catch {
@@ -119,14 +119,14 @@ final class UploadGroups: Sendable {
   /// not complete without them.
   private func forgetMissing(of group: UploadGroup, in store: any UploadStore) throws(ServerError) {
     for (position, member) in state.withLock({ $0.groups[group.id] ?? [:] }) where member.isThere {
-      if try store.item(at: member.target)?.etag == member.there { continue }
+      if try member.there?.isVersion(of: store.item(at: member.target)) == true { continue }
       state.withLock { state in state.groups[group.id]?[position] = nil }
     }
   }
 
   /// The members to be published in the order of their positions, if all have arrived, and an earlier copy of this one.
   private func add(
-    _ upload: Upload, _ group: UploadGroup, there: String?
+    _ upload: Upload, _ group: UploadGroup, there: StoredVersion?
   ) throws(ServerError) -> (ids: [UploadID]?, replaced: UploadID?) {
     let (id, target) = (upload.id, upload.record.target)
     return try state.withLock { (state) throws(ServerError) in

@@ -156,7 +156,7 @@ final class Uploads: Sendable {
       counters.finished(file)
       onFile?(file)
       var record = record
-      record.published = publication.item.etag
+      record.published = publication.item.version
       finished = SavedUpload(
         record: record, offset: publication.item.length, isFinished: true,
         expires: wallClock().addingClamped(expire))

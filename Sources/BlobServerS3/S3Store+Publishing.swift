@@ -143,7 +143,7 @@ extension S3Store {
     }
     reception.hasBecomeObject()
     var record = record
-    (record.published, record.length) = (publication.item.etag, content.length)
+    (record.published, record.length) = (publication.item.version, content.length)
     if isSaved { try records.finish(record) } else { records.delete(record.id) }
     state.withLock { state in
       (state.receptions[record.id], state.unsaved[record.id]) = (nil, nil)

@@ -76,7 +76,7 @@ extension S3Store {
 
   package func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool {
     guard let head = try head(of: record.target) else { return false }
-    return StoredItem(head).etag == record.published
+    return record.published?.isVersion(of: StoredItem(head)) ?? false
   }
 
   package func delete(_ id: UploadID) {

@@ -112,7 +112,7 @@ extension StoreCheck {
       let saved = try store.load(record.id)
       try require(saved?.isFinished == true && saved?.offset == 1000, "it is \(saved as Any)")
       var expected = record
-      expected.published = try store.item(at: record.target)?.etag
+      expected.published = try store.item(at: record.target)?.version
       try require(saved?.record == expected, "the record is \(saved?.record as Any)")
       try require(store.complete().isEmpty, "it would be published again")
       store = try exam.store()

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/openat2.h>
+#include <linux/stat.h>
 
 // glibc has no wrapper for openat2, and shows renameat2 only with _GNU_SOURCE, which the Glibc module is built without.
 static inline int fb_openat2(int folder, const char *path, int flags, unsigned mode, unsigned long long resolve) {
@@ -28,6 +29,16 @@ static inline long fb_splice(int from, int to, long long offset, unsigned long c
 }
 static inline long fb_copy_file_range(int from, long long start, int to, long long offset, unsigned long count) {
   return syscall(SYS_copy_file_range, from, &start, to, &offset, count, 0u);
+}
+// When a file was made, by its name in a folder, or the open file itself where the name is empty. 0, or -1 where the file
+// system does not tell.
+static inline int fb_birth_time(int folder, const char *name, long *seconds, unsigned *nanoseconds) {
+  struct statx told;
+  int flags = 0x100 /* AT_SYMLINK_NOFOLLOW */ | 0x1000 /* AT_EMPTY_PATH */;
+  if (syscall(SYS_statx, folder, name, flags, STATX_BTIME, &told) != 0 || !(told.stx_mask & STATX_BTIME)) return -1;
+  *seconds = (long)told.stx_btime.tv_sec;
+  *nanoseconds = told.stx_btime.tv_nsec;
+  return 0;
 }
 static inline int fb_set_pipe_size(int pipe, int size) { return fcntl(pipe, 1031 /* F_SETPIPE_SZ */, size); }
 // Bytes of a TCP socket that came in order, and those of ours that were acknowledged; -1 where the kernel does not tell.

@@ -22,7 +22,7 @@ struct LateDigests: Sendable {
     let unknown = promised.filter { known[$0.key] == nil }
     if unknown.isEmpty { return .reply(answer(nil)) }
     let file = try call.service.store.open(saved.record.target)
-    if saved.record.published ?? file.item.etag != file.item.etag {
+    if saved.record.published?.isVersion(of: file.item) == false {
       throw ServerError(410, "the upload is gone: \(saved.record.target) was replaced")
     }
     let digests = LateDigests(call: call, file: file, answer: answer)

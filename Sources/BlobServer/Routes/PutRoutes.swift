@@ -80,7 +80,7 @@ enum PutRoutes {
   /// The rule from `If-Match`, which the caller has evaluated; nil if the request has no such field.
   private static func replacement(_ headers: HTTPHeaders, _ item: StoredItem?) -> ExistingRule? {
     guard let wanted = EntityTags("If-Match", of: headers), let item else { return nil }
-    return wanted.isAny ? .replace : .replaceVersion(etag: item.etag)
+    return wanted.isAny ? .replace : .replaceVersion(item.version)
   }
 }
 

@@ -40,7 +40,7 @@ struct TusTarget: Sendable {
     guard isTag, tag.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
       throw ServerError(400, "replaces in Upload-Metadata must be an ETag with its quotes, or empty")
     }
-    return .replaceVersion(etag: String(decoding: tag, as: UTF8.self))
+    return .replaceVersion(StoredVersion(etag: String(decoding: tag, as: UTF8.self)))
   }
 
   /// `relativePath`, or else `filename`. Uppy sends `relativePath null` for files that were not in a folder.

@@ -33,31 +33,33 @@ struct FilePublication {
   }
 
   /// Applies the rule for an existing file. Returns its item if the bytes are equal; nil: the upload can be shown.
-  mutating func meet() throws(ServerError) -> stat? {
+  mutating func meet() throws(ServerError) -> StoredItem? {
     let before = try ServerError.retryable { () throws(ServerError) in try folder.status(record.target.name) }
     replaces = before != nil
-    return try ending { () throws(ServerError) -> stat? in
+    return try ending { () throws(ServerError) -> StoredItem? in
       guard let before else {
         try record.existing.checkVersion(nil, at: record.target)
         return nil
       }
-      let item = try FileStore.item(before, record.target)
+      let item = try FileStore.item(before, record.target, in: folder)
       try record.existing.admit(item, at: record.target, length: length)
       if record.existing.replaces(item) { return nil }
       let file = try ServerError.retryable { () throws(ServerError) in
         try folder.open(record.target.name, O_RDONLY)
       }
-      if try reception.hasSameBytes(as: file, files.interruption) { return before }
+      if try reception.hasSameBytes(as: file, files.interruption) {
+        hasTime = record.modified?.isTime(of: before) == true
+        return item
+      }
       throw record.existing.hasOtherBytes(record.target)
     }
   }
 
   /// The bytes were published before.
-  func end(as status: stat) -> Publication {
-    let same = StoredItem(status)
+  func end(as same: StoredItem) -> Publication {
     if isSaved { files.finish(record, as: same, store) }
     reception.discard()
-    return Publication(outcome: .same, item: same, hasModificationTime: record.modified?.isTime(of: status) == true)
+    return Publication(outcome: .same, item: same, hasModificationTime: hasTime)
   }
 
   mutating func sync() throws(ServerError) {
@@ -87,7 +89,8 @@ struct FilePublication {
       futimens(reception.file.number, nil)
       if fstat(reception.file.number, &status) != 0 { throw failed("look at", record.target.description) }
     }
-    let item = StoredItem(status)
+    var item = StoredItem(status)
+    item.stamp = VersionStamp(status, of: reception.file)
     if isSaved { files.finish(record, as: item, store) }
     return Publication(outcome: replaces ? .replaced : .created, item: item, hasModificationTime: hasTime)
   }
@@ -99,7 +102,10 @@ struct FilePublication {
       var old: stat?
       if replaces {
         old = try folder.status(name)
-        guard let old, record.existing.replaces(StoredItem(old)) else { return false }
+        guard let old else { return false }
+        var item = StoredItem(old)
+        item.stamp = VersionStamp(old, of: name, in: folder)
+        if !record.existing.replaces(item) { return false }
       }
       let renamed =
         replaces

@@ -30,7 +30,7 @@ extension FileStore {
     for member in group {
       members.append(try FilePublication(of: member.reception, member.record, isSaved: true, in: self))
     }
-    var same: [Int: stat] = [:]
+    var same: [Int: StoredItem] = [:]
     for index in members.indices {
       same[index] = try members[index].meet()
       if same[index] == nil { try members[index].sync() }
@@ -50,8 +50,8 @@ extension FileStore {
     var publications: [Publication] = []
     for index in members.indices {
       var publication: Publication
-      if let status = same[index] {
-        publication = members[index].end(as: status)
+      if let item = same[index] {
+        publication = members[index].end(as: item)
       } else {
         publication = try members[index].settle()
       }

@@ -39,7 +39,7 @@ extension FileStore {
     do throws(ServerError) {
       let (folder, refusal) = try open(place)
       guard let path, let status = try folder.status(path.name) else { return TargetState(refusal: refusal) }
-      return TargetState(item: try Self.item(status, path), refusal: refusal)
+      return TargetState(item: try Self.item(status, path, in: folder), refusal: refusal)
     } catch {
       guard error.status == 404 else { throw error }
     }

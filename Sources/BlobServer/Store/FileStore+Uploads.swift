@@ -7,9 +7,9 @@ import Platform
 //
 //   save:     The data file exists already; then the info file is created by a rename (completely or not at all).
 //   publish:  The data file is synced and renamed to its target, and the target's folder is synced. Only then is info
-//             written again, with the published file's ETag, and renamed to done. If killed in between, info exists
+//             written again, with the published file's version, and renamed to done. If killed in between, info exists
 //             without data. No other operation creates that state, so `load` treats the upload as finished if the
-//             target is the published file, and as gone otherwise. Without an ETag the inode and the length of the file
+//             target is the published file, and as gone otherwise. Without a version the inode and the length of the file
 //             decide: a rename keeps the inode.
 //   same:     If a file with the same bytes was published before, info is renamed to done first; then data is deleted.
 //             If killed in between, done exists with data. Start-up deletes such data.
@@ -119,7 +119,7 @@ extension FileStore {
     }
     guard let found, !found.isFolder else { return nil }
     let isSame =
-      record.published.map { $0 == found.etag }
+      record.published.map { $0.isVersion(of: found) }
       ?? (found.length == record.length && record.inode ?? found.inode == found.inode)
     return isSame ? found : nil
   }
@@ -155,7 +155,7 @@ extension FileStore {
 
   func finish(_ record: UploadRecord, as item: StoredItem, _ store: Folder) {
     var record = record
-    record.published = item.etag
+    record.published = item.version
     // If this fails, for example on a full disk, the length of the file decides whether it is still the published one.
     try? store.write(record)
     finish(record.id, store)

@@ -171,15 +171,23 @@ extension FileStore {
       return StoredItem(isFolder: true, length: 0, modified: 0, modifiedSeconds: 0, changed: 0, inode: 0)
     }
     do throws(ServerError) {
-      guard let status = try folder(path.parent).status(path.name) else { return nil }
-      return try Self.item(status, path)
+      let folder = try folder(path.parent)
+      guard let status = try folder.status(path.name) else { return nil }
+      return try Self.item(status, path, in: folder)
     } catch {
       if error.status == 404 { return nil }
       throw error
     }
   }
 
-  static func item(_ status: stat, _ path: ServedPath) throws(ServerError) -> StoredItem {
+  /// The file or folder `path` with its stamp. `status`: of `path`, whose folder is `folder`.
+  static func item(_ status: stat, _ path: ServedPath, in folder: Folder) throws(ServerError) -> StoredItem {
+    var item = try item(status, path)
+    item.stamp = VersionStamp(status, of: path.name, in: folder)
+    return item
+  }
+
+  private static func item(_ status: stat, _ path: ServedPath) throws(ServerError) -> StoredItem {
     let item = StoredItem(status)
     if item.isFolder || status.isFile { return item }
     throw ServerError(403, "\(path) is neither a file nor a folder; symbolic links are not followed")
@@ -190,8 +198,9 @@ extension FileStore {
     let file = try folder(path.parent).open(path.name, O_RDONLY, as: path)
     var status = stat()
     if fstat(file.number, &status) != 0 { throw failed("look at", path.description) }
-    let item = try Self.item(status, path)
+    var item = try Self.item(status, path)
     if item.isFolder { throw ServerError(409, "\(path) is a folder") }
+    item.stamp = VersionStamp(status, of: file)
     return OpenItem(item: item, content: .file(file))
   }
 

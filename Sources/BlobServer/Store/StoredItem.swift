@@ -13,6 +13,8 @@ package struct StoredItem: Sendable, Hashable {
   package var changed: Int64
   /// Distinguishes successive files at the same path.
   package var inode: UInt64
+  /// nil: the file was only looked at for a list or its bytes, or is an object in a bucket.
+  var stamp: VersionStamp?
 
   package init(
     isFolder: Bool, length: Int64, modified: Int64, modifiedSeconds: Int64, changed: Int64, inode: UInt64
@@ -23,6 +25,18 @@ package struct StoredItem: Sendable, Hashable {
     self.modifiedSeconds = modifiedSeconds
     self.changed = changed
     self.inode = inode
+  }
+
+  /// Whether both are the same version of a file, as far as the ETag tells. The stamp says nothing more of it.
+  package static func == (one: StoredItem, other: StoredItem) -> Bool {
+    one.isFolder == other.isFolder && one.length == other.length && one.modified == other.modified
+      && one.modifiedSeconds == other.modifiedSeconds && one.changed == other.changed && one.inode == other.inode
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(length)
+    hasher.combine(changed)
+    hasher.combine(inode)
   }
 
   /// A strong validator: different bytes under the same name have another inode or another change time. The

@@ -241,7 +241,7 @@ package func wallClock() -> Int64 {
 }
 
 /// Files may have any time: times before 1677 and from 2262 on are clamped to the range of Int64.
-private func nanoseconds(_ time: timespec) -> Int64 {
+func nanoseconds(_ time: timespec) -> Int64 {
   let (seconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
   return overflow ? (time.tv_sec < 0 ? .min : .max) : seconds.addingClamped(Int64(time.tv_nsec))
 }

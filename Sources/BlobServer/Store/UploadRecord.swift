@@ -39,12 +39,12 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   case keep
   /// The file is replaced atomically, whatever its version is.
   case replace
-  /// The file is replaced if it still has the ETag that it had when the request began; nil: there was none. A file that
+  /// The file is replaced if it still has the version that it had when the request began; nil: there was none. A file that
   /// another upload has published since is kept, unless it has the same bytes: the request may have been waiting for a
   /// slow disk since before that upload began, and have an older version.
-  case replaceFound(etag: String?)
-  /// The file is replaced if it still has this ETag when the upload is published. RFC 9110 §13.1.1.
-  case replaceVersion(etag: String)
+  case replaceFound(StoredVersion?)
+  /// The file is replaced if it still has this version when the upload is published. RFC 9110 §13.1.1.
+  case replaceVersion(StoredVersion)
   /// No file may exist. RFC 9110 §13.1.2, `If-None-Match: *`.
   case mustBeNew
 
@@ -57,8 +57,8 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
     switch self {
     case .keep: "keep"
     case .replace: "replace"
-    case .replaceFound(let etag): Self.foundPrefix + (etag ?? "")
-    case .replaceVersion(let etag): Self.versionPrefix + etag
+    case .replaceFound(let version): Self.foundPrefix + (version?.rawValue ?? "")
+    case .replaceVersion(let version): Self.versionPrefix + version.rawValue
     case .mustBeNew: "mustBeNew"
     }
   }
@@ -69,11 +69,14 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
     case "replace": self = .replace
     case "mustBeNew": self = .mustBeNew
     case _ where rawValue.utf8.starts(with: Self.foundPrefix.utf8):
-      let etag = String(decoding: rawValue.utf8.dropFirst(Self.foundPrefix.utf8.count), as: UTF8.self)
-      self = .replaceFound(etag: etag.isEmpty ? nil : etag)
+      let text = String(decoding: rawValue.utf8.dropFirst(Self.foundPrefix.utf8.count), as: UTF8.self)
+      let version = StoredVersion(rawValue: text)
+      if version == nil, !text.isEmpty { return nil }
+      self = .replaceFound(version)
     case _ where rawValue.utf8.starts(with: Self.versionPrefix.utf8):
-      self = .replaceVersion(
-        etag: String(decoding: rawValue.utf8.dropFirst(Self.versionPrefix.utf8.count), as: UTF8.self))
+      let text = String(decoding: rawValue.utf8.dropFirst(Self.versionPrefix.utf8.count), as: UTF8.self)
+      guard let version = StoredVersion(rawValue: text) else { return nil }
+      self = .replaceVersion(version)
     default: return nil
     }
   }
@@ -87,14 +90,23 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
   }
 
   /// The rule for an upload that begins while `item` is published at its target; nil: nothing is.
-  func bound(to item: StoredItem?) -> ExistingRule { self == .replace ? .replaceFound(etag: item?.etag) : self }
+  func bound(to item: StoredItem?) -> ExistingRule {
+    switch self {
+    case .replace: return .replaceFound(item?.version)
+    case .replaceVersion(let version):
+      // The client knows the ETag only.
+      if let item, version.isVersion(of: item) { return .replaceVersion(item.version) }
+      return self
+    case .keep, .replaceFound, .mustBeNew: return self
+    }
+  }
 
   /// Whether a file of this version is replaced without a comparison of its bytes.
   package func replaces(_ item: StoredItem) -> Bool {
     switch self {
     case .replace: true
-    case .replaceFound(let etag): item.etag == etag
-    case .replaceVersion(let etag): item.etag == etag
+    case .replaceFound(let version): version?.isVersion(of: item) ?? false
+    case .replaceVersion(let version): version.isVersion(of: item)
     case .keep, .mustBeNew: false
     }
   }
@@ -108,7 +120,7 @@ package enum ExistingRule: RawRepresentable, Sendable, Equatable {
 
   /// Throws 412 if the rule requires a version other than `item`; nil: no file exists.
   package func checkVersion(_ item: StoredItem?, at target: ServedPath) throws(ServerError) {
-    if case .replaceVersion(let etag) = self, item?.etag != etag {
+    if case .replaceVersion(let version) = self, !version.isVersion(of: item) {
       throw ServerError(412, "\(target) is not the version that If-Match names")
     }
   }
@@ -150,9 +162,9 @@ package struct UploadRecord: Sendable, Equatable {
   package var awaitsEnd: Bool
   /// The files together with which the upload is published; nil: it is published by itself.
   package var group: UploadGroup?
-  /// The ETag of the published file; nil: the upload was not published yet, or by a server version that did not store
+  /// The version of the published file; nil: the upload was not published yet, or by a server version that did not store
   /// it.
-  package var published: String?
+  package var published: StoredVersion?
   /// Belongs to the store: the inode of the file that holds the bytes, which it keeps when it is published. nil: the bytes
   /// are in the files of parts, or the server version did not store it.
   var inode: UInt64?
@@ -189,7 +201,7 @@ package struct UploadRecord: Sendable, Equatable {
     let more = [
       concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
       modified.map { "mtime \($0.text)\n" }, awaitsEnd ? "awaits end\n" : nil, group.map { "group \($0.text)\n" },
-      published.map { "published \($0)\n" }, inode.map { "inode \($0)\n" },
+      published.map { "published \($0.rawValue)\n" }, inode.map { "inode \($0)\n" },
     ].compactMap { $0 }
     return """
       fullbore upload \(more.isEmpty ? 1 : 2)
@@ -239,7 +251,10 @@ package struct UploadRecord: Sendable, Equatable {
         guard let group = UploadGroup(text) else { return nil }
         self.group = group
       }
-      published = next("published")
+      if let text = next("published") {
+        guard let version = StoredVersion(rawValue: text) else { return nil }
+        published = version
+      }
       if let text = next("inode") {
         guard let inode = UInt64(text) else { return nil }
         self.inode = inode
