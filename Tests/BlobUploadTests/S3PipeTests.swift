@@ -20,10 +20,12 @@ import Testing
   }
 
   private func peer(
-    isLikeCeph: Bool = false, refusing refuse: @escaping @Sendable (S3PeerRequest) -> (Int, String)? = { _ in nil }
+    isLikeCeph: Bool = false, completingWith text: String? = nil,
+    refusing refuse: @escaping @Sendable (S3PeerRequest) -> (Int, String)? = { _ in nil }
   ) -> S3Peer {
     peer { options in
       options.isLikeCeph = isLikeCeph
+      options.completionText = text
       options.smallestPart = 1
       options.refuse = { refuse($1) }
     }
@@ -68,6 +70,22 @@ import Testing
     }
     #expect(parts(peer) == 3, "nothing is sent the second time")
     #expect(peer.uploads.isEmpty)
+  }
+
+  /// The object shows that it was made, so the pipe, which cannot be read again, has arrived.
+  @Test(arguments: [
+    "", "<CompleteMultipartUpl", "<Error><Code>InternalError</Code></Error>",
+    "<Error><Code>Unheard</Code></Error>",
+  ])
+  func aCompletionThatDoesNotSayWhatItMadeIsLookedAt(_ text: String) async throws {
+    let peer = peer(completingWith: text)
+    peer.change { $0.objects["a"] = S3PeerObject(bytes: [1, 2, 3], tag: "\"x\"") }
+    let pipe = pipe(3 << 20)
+    var target = try await uploader(peer).destination.target("a", length: nil)
+    target.overwrite = true
+    _ = try await uploader(peer, retries: 1).upload(pipe, pipe.info, to: target)
+    #expect(peer.objects["a"]?.bytes == pipe.bytes(count: 3 << 20))
+    #expect(peer.requests.count { $0.hasPrefix("POST") && !$0.contains("uploads") } == 1)
   }
 
   /// The source is read on from its offset: the interrupted part comes from the spool.

@@ -67,6 +67,8 @@ extension S3Multipart {
     completing request: HTTPRequest, _ response: HTTPResponse, _ session: UploadSession, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
     let upload = try S3Upload(session)
+    // A 200 without a result, or with an error after it, leaves open what was made; the object itself may show it.
+    if response.isSuccess, let result = try await made(by: upload, with) { return result }
     let refusal = S3ErrorResponse(response)
     var error = UploadError(request, response, s3: refusal, signer)
     switch (response.status, refusal?.name) {
@@ -88,7 +90,7 @@ extension S3Multipart {
     case (409, _): error.recovery = .resync
     // Ceph responds with 5xx if the upload was already completed: the upload is gone, and the object exists.
     case (500..., _): if case .finished(let result) = try await held(by: session, with) { return result }
-    // A 200 without a result: whether the object exists must be found out.
+    // The object does not show that this upload has made it, so the completion is tried again.
     case (200..<300, nil):
       error.recovery = .resync
       error.message =
@@ -170,9 +172,14 @@ extension S3Multipart {
   func published(
     _ session: UploadSession, _ upload: S3Upload, _ with: UploadContext
   ) async throws(UploadError) -> UploadResult {
-    let gone = UploadError(.restart, .file, "\(upload.object): the upload is gone there")
+    if let result = try await made(by: upload, with) { return result }
+    throw UploadError(.restart, .file, "\(upload.object): the upload is gone there")
+  }
+
+  /// The object, if its length and its checksum or ETag prove that a completion of the upload has made it.
+  private func made(by upload: S3Upload, _ with: UploadContext) async throws(UploadError) -> UploadResult? {
     guard upload.tag != nil || upload.whole != nil, let there = try await find(upload.object, with), upload.made(there)
-    else { throw gone }
+    else { return nil }
     return UploadResult(location: upload.object.description, state: Self.state(there.tag), isCompared: true)
   }
 

@@ -30,6 +30,8 @@ public final class S3Peer: Sendable {
     /// Like Ceph, the server does not report that names in a list are percent-encoded, and uses other errors for a
     /// missing upload.
     public var isLikeCeph = false
+    /// The text of the response to a completion, which the server repeats if the completion is repeated; nil: the result.
+    public var completionText: String?
     /// Objects are locked by default, so requests with bytes must have a checksum.
     public var retainsByDefault = false
     /// A session token that has expired.

@@ -241,6 +241,7 @@ struct S3PeerHandler {
     let object = S3PeerObject(
       bytes: bytes, tag: "\"\(S3Text.md5(tags))-\(named.count)\"", fields: upload.fields, checksums: sums)
     state.objects[key] = object
+    if let text = options.completionText { return .xml(text) }
     state.uploads[id] = nil
     let tag = options.isLikeCeph ? "" : object.tag.replacingOccurrences(of: "\"", with: "&quot;")
     return .xml("<CompleteMultipartUploadResult><ETag>\(tag)</ETag></CompleteMultipartUploadResult>")
