@@ -19,6 +19,14 @@ extension UploadQueue {
     return false
   }
 
+  /// Ends the uploads that earlier runs have begun under other numbers of the item's name. `status` would list them for ever:
+  /// a push that finds the source goes by its new name.
+  func endOtherNumbers(of item: UploadItem) async {
+    // A journal that cannot be written ends the queue elsewhere.
+    guard let others = try? await journal.giveUpOtherNumbers(of: item, uploader.destination) else { return }
+    for other in others { await deleteLeftover(other) }
+  }
+
   /// Deletes the uploads that earlier runs could not delete. Ends once the server has not deleted `most` of them, since it may
   /// be one that does not answer.
   package func deleteLeftovers(failures most: Int = .max) async {

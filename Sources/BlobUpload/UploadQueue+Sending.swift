@@ -67,6 +67,7 @@ extension UploadQueue {
     journal.done(
       sent.id, result, keepsChecksums: sent.work.item.keepsChecksums,
       replaces: !outcome.foundAll(of: sent.work.item.info.length), sealed: content)
+    if groups?.isNumbering == true || sent.work.item.isRenamed { await endOtherNumbers(of: sent.work.item) }
     sent.observer.ended(sent.work.item, sent.progress, outcome)
     recent.add(sent.work, sent.id, result.location, isAlone: sent.isAlone)
     return await sendDoubtful(engine, sent.observer)

@@ -43,6 +43,26 @@ extension EndToEnd.NameConflictTests {
     #expect(arrived(server, "a.jpg") == bytes(scratch.path("two/a.jpg")))
   }
 
+  /// The server has no groups, so that the picture is done when the push is killed, and its film is not. A new version of the
+  /// picture gets another number, and so does the film.
+  @Test(.needs(.rclone)) func aFilmOfAnEarlierNumberIsGivenUp() async throws {
+    try scratch.photo("card/IMG_1.JPG", seed: 1)
+    try scratch.file("card/IMG_1.MOV", 6 << 20, seed: 2)
+    let folder = try scratch.folder("received")
+    try FileManager.default.createDirectory(atPath: folder + "/card", withIntermediateDirectories: true)
+    try Data([1]).write(to: URL(fileURLWithPath: folder + "/card/IMG_1.JPG"))
+    let server = try await DavServer.rclone.start(into: folder, in: scratch)
+    let words = ["--on-conflict", "rename", scratch.path("card"), "dav+" + server.url]
+    let command = try Command(Tool.fullbore, ["push", "--bwlimit", "1M"] + words, in: scratch)
+    _ = try await until("the picture has a number") { Folder(folder).files()["card/IMG_1-2.JPG"] }
+    command.kill(SIGKILL)
+    try await command.wait()
+    try scratch.photo("card/IMG_1.JPG", seed: 3)
+    let again = try Command(Tool.fullbore, ["push"] + words, in: scratch)
+    #expect(try await again.wait() == .exited(0), "\(again.output)\(again.errors)")
+    try await expectNothingIsLeft()
+  }
+
   /// The picture is done when the push is killed, and its film is claimed and waits behind another one. A film that goes in
   /// parts belongs to no group at the server, which shows the picture without it.
   @Test(

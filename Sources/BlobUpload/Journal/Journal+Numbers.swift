@@ -17,7 +17,7 @@ extension Journal {
       for item in items {
         var found: [NumberDone] = []
         for (from, to) in Self.ranges(item, destination) {
-          for entry in try store.uploads.done(item.identity, from: from, to: to) {
+          for entry in try store.uploads.entries(of: item.identity, from: from, to: to) where entry.state == .done {
             guard let number = Self.number(of: entry, item, destination) else { continue }
             found.append((number, entry))
           }
@@ -26,6 +26,28 @@ extension Journal {
       }
       return result
     }
+  }
+
+  /// Gives up the unfinished uploads of an item's source under other numbers than the item's, which is done: an earlier run
+  /// was ended there, and another file has had the name since. Returns those that were given up. This journal has claimed
+  /// them: remove them once their sessions were deleted at the server.
+  package func giveUpOtherNumbers(
+    of item: UploadItem, _ destination: UploadDestination
+  ) throws(JournalError) -> [JournalEntry] {
+    let number = item.numbered?.number ?? 1
+    let others = try read { store throws(SQLiteError) in
+      var others: [JournalEntry] = []
+      for (from, to) in Self.ranges(item, destination) {
+        others += try store.uploads.entries(of: item.identity, from: from, to: to).filter { entry in
+          entry.state != .done && !entry.isSuperseded && entry.owner == nil
+            && Self.number(of: entry, item, destination).map { $0 != number } == true
+        }
+      }
+      return others
+    }
+    // Hardly any file has some.
+    if others.isEmpty { return [] }
+    return try write { store, me throws(SQLiteError) in try store.claims.giveUp(others, as: me) }
   }
 
   /// The numbered names of these entries, by the entries' ids. Entries without a number, and entries of earlier

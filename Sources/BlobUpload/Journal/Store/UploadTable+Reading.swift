@@ -24,13 +24,13 @@ extension UploadTable {
     return try select.first { row throws(SQLiteError) in try entry(row: row) }
   }
 
-  /// The uploads of a source that are done, with keys in this range.
-  func done(_ source: BytePath, from: String, to: String) throws(SQLiteError) -> [JournalEntry] {
+  /// The uploads of a source with keys in this range.
+  func entries(of source: BytePath, from: String, to: String) throws(SQLiteError) -> [JournalEntry] {
     let select = try database.statement(
       """
       SELECT id, destination, state, owner, length, acknowledged, part_size, created, updated, target, source, path,
       version, instance, content_type, location, error, session, sent_length FROM upload
-      INDEXED BY sqlite_autoindex_upload_1 WHERE target >= ?1 AND target < ?2 AND source = ?3 AND state = 2
+      INDEXED BY sqlite_autoindex_upload_1 WHERE target >= ?1 AND target < ?2 AND source = ?3
       """)
     try select.bind(1, from)
     try select.bind(2, to)
