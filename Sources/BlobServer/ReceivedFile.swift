@@ -3,7 +3,8 @@ import Blobs
 /// A file that the server has received, and that has its name.
 public struct ReceivedFile: Sendable {
   /// The path below the served folder.
-  public let path: BytePath
+  public var path: BytePath { BytePath(target.bytes) }
+  let target: ServedPath
   /// The size in bytes.
   public let length: Int64
   /// Whether the same bytes had this name already, so that nothing was changed.
@@ -12,8 +13,8 @@ public struct ReceivedFile: Sendable {
   /// all bytes had arrived before.
   public let sender: Sender?
 
-  init(_ path: ServedPath, _ publication: Publication, by sender: Sender?) {
-    self.path = BytePath(path.bytes)
+  init(_ target: ServedPath, _ publication: Publication, by sender: Sender?) {
+    self.target = target
     length = publication.item.length
     wasThere = publication.outcome == .same
     self.sender = sender

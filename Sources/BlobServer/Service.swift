@@ -78,6 +78,7 @@ final class Service: Sendable {
   func received(_ file: ReceivedFile) {
     counters.uploads.finished(file)
     upkeep.health.published(file.path)
+    uploads.groups.noteTaken(file.target, in: uploads)
     options.received?(file)
   }
 

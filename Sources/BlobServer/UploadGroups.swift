@@ -79,6 +79,23 @@ final class UploadGroups: Sendable {
   /// group, or lets the upload wait.
   func arrived(_ upload: Upload) { thread.submit { self.publishIfComplete(upload) } }
 
+  /// A file was published at `target`. Members that wait to replace it, or for the name to become free, are looked at again:
+  /// they count as arrived if the file has their bytes, and are refused if their rule keeps the file. They would only wait
+  /// until they expire, since a client that has given up, or has sent the photo again in another group, never asks.
+  func noteTaken(_ target: ServedPath, in home: Uploads) {
+    let waiting = state.withLock { state in
+      state.groups.values.flatMap { $0.values.filter { !$0.isThere && $0.target == target } }.map(\.id)
+    }
+    if waiting.isEmpty { return }
+    thread.submit {
+      for id in waiting where self.contains(id) {
+        // A member that is being published just now is looked at anyway.
+        guard case .unfinished(let member)? = try? home.find(id), member.beginPublication() else { continue }
+        self.publishIfComplete(member)
+      }
+    }
+  }
+
   private func publishIfComplete(_ upload: Upload) {
     guard let store, let group = upload.record.group else { return upload.endPublication(.success(nil)) }
     let (ids, replaced, isThere): ([UploadID]?, UploadID?, Bool)

@@ -168,6 +168,7 @@ final class Uploads: Sendable {
       state.recent.remember(record.id, finished)
     }
     if record.group != nil { groups.forget(record.id) }
+    if case .success = result { groups.noteTaken(record.target, in: self) }
   }
 
   /// Deletes expired uploads and forgets released objects. Blocks; called on a worker.
