@@ -34,7 +34,9 @@ final class Upload: Sendable {
   var record: UploadRecord { state.withLock { $0.record } }
   var offset: Int64 { state.withLock { $0.offset } }
   /// The expiry time if no more bytes arrive, in nanoseconds since 1970.
-  var expires: Int64 { state.withLock { $0.touched }.addingClamped(home.expire) }
+  var expires: Int64 {
+    state.withLock { $0.touched.addingClamped($0.record.lifetime(at: $0.offset, home.expire)) }
+  }
   /// Whether the upload can be published: all bytes have arrived, and the client has said that they are all. Before a
   /// final upload is published: whether its parts are complete.
   var isComplete: Bool {

@@ -90,7 +90,8 @@ final class Uploads: Sendable {
       guard let saved = found else { throw ServerError(404, "no such upload") }
       if saved.isFinished { return .finished(saved) }
       let upload = Upload(
-        saved.record, offset: saved.offset, isSaved: true, touched: saved.expires.addingClamped(-expire), nil, self)
+        saved.record, offset: saved.offset, isSaved: true,
+        touched: saved.expires.addingClamped(-saved.record.lifetime(at: saved.offset, expire)), nil, self)
       state.live[id] = State.Reference(upload: upload)
       return .unfinished(upload)
     }

@@ -57,21 +57,24 @@ extension S3Store {
 
   package func load(_ id: UploadID) throws(ServerError) -> SavedUpload? {
     guard let kept = try records.load(id) else { return nil }
-    let expires = kept.changed.addingClamped(expiry)
+    let now = records.now
     if kept.isFinished {
-      guard let length = kept.record.length, expires > wallClock() else { return nil }
+      let expires = kept.changed.addingClamped(expiry)
+      guard let length = kept.record.length, expires > now else { return nil }
       if try !isStillPublished(kept.record) {
         delete(id)
         throw ServerError(410, "the upload is gone: \(kept.record.target) is not the file any more that it became")
       }
-      return SavedUpload(record: kept.record, offset: length, isFinished: true, expires: expires)
+      return SavedUpload(record: kept.record, offset: length, isFinished: true, expires: shown(expires, at: now))
     }
-    if expires <= wallClock() {
+    let stored = StoredBytes(notes: try records.notes(of: id))
+    let expires = kept.changed.addingClamped(kept.record.lifetime(at: stored.length, expiry))
+    if expires <= now {
       delete(id)
       throw ServerError(410, "the upload has expired")
     }
-    let stored = StoredBytes(notes: try records.notes(of: id))
-    return SavedUpload(record: kept.record, offset: stored.length, isFinished: false, expires: expires)
+    return SavedUpload(
+      record: kept.record, offset: stored.length, isFinished: false, expires: shown(expires, at: now))
   }
 
   package func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool {
@@ -98,10 +101,16 @@ extension S3Store {
       return state.leftovers
     }
     for id in leftovers { delete(id) }
-    let now = wallClock()
+    var (now, isAsked) = (wallClock(), false)
     var expired: [UploadID] = []
     for id in (try? records.ids()) ?? [] where !isBusy(id) {
-      guard let kept = (try? records.load(id)) ?? nil, kept.changed.addingClamped(expiry) <= now else { continue }
+      guard let kept = (try? records.load(id)) ?? nil else { continue }
+      // Notes that cannot be read now may be of many bytes.
+      let notes = kept.isFinished ? nil : try? records.notes(of: id)
+      let lifetime = notes.map { kept.record.lifetime(at: StoredBytes(notes: $0).length, expiry) } ?? expiry
+      // The records' clock is asked only if its answer may matter, since the question changes a time on the disk.
+      if !isAsked, kept.changed.addingClamped(lifetime) <= now { (now, isAsked) = (records.now, true) }
+      guard kept.changed.addingClamped(lifetime) <= now else { continue }
       delete(id)
       if !kept.isFinished { expired.append(id) }
     }

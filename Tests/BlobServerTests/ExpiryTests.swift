@@ -1,5 +1,7 @@
+import BlobHTTP
 import BlobServer
 import Blobs
+import Platform
 import Testing
 
 /// Which old files the server removes, and which it keeps.
@@ -21,6 +23,33 @@ struct ExpiryTests {
     let refused = try server.ask("PUT", "/d", body: pattern(200))
     #expect(refused.status == 507)
     #expect(refused.text.contains("400 are kept for unfinished uploads"), "\(refused.text)")
+  }
+
+  /// Its client may have been killed before it noted the URL, so that nobody ends the upload. A client that has noted it has
+  /// sent no byte, and loses none.
+  @Test func anUploadWithoutBytesExpiresAfterAnHour() throws {
+    let folder = try TestFolder()
+    var (empty, begun, part) = ("", "", "")
+    do {
+      let server = try TestServer(over: folder)
+      empty = try server.create("empty", length: 3)
+      begun = try server.create("begun", length: 3)
+      #expect(try server.patch(begun, at: 0, [1]).status == 204)
+      let head = [tus, ("Upload-Length", "3"), ("Upload-Concat", "partial")]
+      part = try #require(try server.ask("POST", "/", head, body: [])["Location"])
+      let told = try server.ask("HEAD", empty, [tus])["Upload-Expires"].flatMap { HTTPDate.seconds($0) }
+      #expect((told ?? 0) - Int64(time(nil)) <= 3600)
+    }
+    for name in folder.kept { folder.age(BytePath(".fullbore/\(name)"), seconds: 3500) }
+    do {
+      let server = try TestServer(over: folder)
+      #expect(try server.ask("HEAD", empty, [tus]).status == 200)
+    }
+    for name in folder.kept { folder.age(BytePath(".fullbore/\(name)"), seconds: 3700) }
+    let server = try TestServer(over: folder)
+    #expect(try eventually { server.folder.kept.count == 4 }, "\(server.folder.kept)")
+    #expect(try [404, 410].contains(server.ask("HEAD", empty, [tus]).status))
+    for upload in [begun, part] { #expect(try server.ask("HEAD", upload, [tus]).status == 200) }
   }
 
   /// A damaged record that names the upload as its own part is removed like others.

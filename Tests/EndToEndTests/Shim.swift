@@ -14,6 +14,8 @@ enum Shim {
     case fullDisk(at: Int)
     /// Every file system claims to be FAT, like a card's.
     case onlyCards
+    /// The clock of the program, but not that of the file system, is ahead by this number of seconds.
+    case clockAhead(Int)
     /// The library adds a variable to the environment before the program begins.
     case largerEnvironment
   }
@@ -26,6 +28,7 @@ enum Shim {
     case .resolver(let name, let addresses):
       return ["LD_PRELOAD": library, "SHIM_RESOLVER_NAME": name, "SHIM_RESOLVER_ADDRESSES": addresses]
     case .onlyCards: return ["LD_PRELOAD": library, "SHIM_ONLY_CARDS": "1"]
+    case .clockAhead(let seconds): return ["LD_PRELOAD": library, "SHIM_CLOCK_AHEAD": "\(seconds)"]
     case .largerEnvironment: return ["LD_PRELOAD": library, "SHIM_ADD_VARIABLE": "1"]
     case .fullDisk(let bytes): return ["LD_PRELOAD": library, "SHIM_DISK_BYTES": "\(bytes)"]
     }
@@ -60,6 +63,7 @@ enum Shim {
     #include <string.h>
     #include <sys/statfs.h>
     #include <sys/syscall.h>
+    #include <time.h>
     #include <unistd.h>
 
     __attribute__((constructor)) static void begin(void) {
@@ -91,6 +95,15 @@ enum Shim {
       }
       close(open(mark, O_CREAT | O_WRONLY, 0600));
       for (;;) pause();
+    }
+
+    int clock_gettime(clockid_t clock, struct timespec *now) {
+      static int (*real)(clockid_t, struct timespec *);
+      if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+      int result = real(clock, now);
+      const char *ahead = getenv("SHIM_CLOCK_AHEAD");
+      if (ahead && clock == CLOCK_REALTIME) now->tv_sec += atoll(ahead);
+      return result;
     }
 
     static int as_card(int result, struct statfs *told) {

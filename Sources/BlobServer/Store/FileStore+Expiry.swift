@@ -6,7 +6,7 @@ extension FileStore {
     // If the folder cannot be restored, the next round or the next upload tries again; that upload reports the error.
     try? restoreOwnFolder()
     guard let store, let names = try? store.names() else { return [] }
-    let now = wallClock()
+    var (now, isAsked) = (wallClock(), false)
     var expired: [UploadID] = []
     for name in names {
       guard let file = UploadFile(name), [.info, .done, .bad].contains(file.kind), !isHeldByFinal(file.id) else {
@@ -18,12 +18,27 @@ extension FileStore {
         file.kind == .info
         ? ([file.id] + parts).compactMap { lastByte(of: $0, store) }.max() : (try? store.status(name))?.modified
       guard let modified else { continue }
+      let lifetime = file.kind == .info ? lifetime(of: file.id, store) : expiry
+      // The file system is asked only if its answer may matter: the question changes a time on the disk, which may sleep.
+      if !isAsked, modified.addingClamped(lifetime) <= now || modified > now.addingClamped(Self.clockDifference) {
+        (now, isAsked) = (self.now, true)
+      }
       if modified > now.addingClamped(Self.clockDifference) { beginToAge([file.id] + parts, store) }
-      guard modified.addingClamped(expiry) <= now else { continue }
+      guard modified.addingClamped(lifetime) <= now else { continue }
       if !deleteExpired(file.id) { continue }
       if file.kind == .info { expired += [file.id] + parts }
     }
     return expired
+  }
+
+  /// The present time by the clock of the file system. See `StateFolder.now`.
+  var now: Int64 { own.withLock { $0?.now } ?? wallClock() }
+
+  /// See `UploadRecord.lifetime`.
+  private func lifetime(of id: UploadID, _ store: Folder) -> Int64 {
+    guard let status = try? store.status(id.data), status.st_size == 0, let record = try? store.record(id, id.info)
+    else { return expiry }
+    return record.lifetime(at: 0, expiry)
   }
 
   /// Returns false if the upload is a part that a final upload has claimed meanwhile.

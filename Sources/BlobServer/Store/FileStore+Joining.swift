@@ -104,23 +104,24 @@ extension FileStore {
   }
 
   /// Loads a final upload without bytes, or a part that waits for the other parts or was taken over. nil: the upload is
-  /// loaded like any other.
-  func loadJoint(_ record: UploadRecord, _ store: Folder) throws(ServerError) -> SavedUpload? {
+  /// loaded like any other. `now`: the present time of the file system.
+  func loadJoint(_ record: UploadRecord, _ store: Folder, at now: Int64) throws(ServerError) -> SavedUpload? {
     if let parts = record.parts {
       guard try store.status(record.id.data) == nil, let first = parts.first, try store.status(first.data) != nil,
         let modified = ([record.id] + parts).compactMap({ lastByte(of: $0, store) }).max()
       else { return nil }
-      return SavedUpload(record: record, offset: 0, isFinished: false, expires: modified.addingClamped(expiry))
+      return SavedUpload(
+        record: record, offset: 0, isFinished: false, expires: shown(modified.addingClamped(expiry), at: now))
     }
     // A claimed part expires together with its final upload.
     guard record.isPart, let final = claimant(of: record.id) else { return nil }
-    let expires = (lastByte(of: final, store) ?? wallClock()).addingClamped(expiry)
+    let expires = shown((lastByte(of: final, store) ?? now).addingClamped(expiry), at: now)
     guard let status = try store.status(record.id.data) else {
       return record.length.map { SavedUpload(record: record, offset: $0, isFinished: true, expires: expires) }
     }
     return SavedUpload(
       record: record, offset: Int64(status.st_size), isFinished: false,
-      expires: max(expires, status.modified.addingClamped(expiry)))
+      expires: max(expires, shown(status.modified.addingClamped(expiry), at: now)))
   }
 
   /// Whether all bytes of the part are available, in its own file or in its final upload.

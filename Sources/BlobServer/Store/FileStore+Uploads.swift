@@ -72,24 +72,27 @@ extension FileStore {
 
   package func load(_ id: UploadID) throws(ServerError) -> SavedUpload? {
     guard let store else { return nil }
+    let now = now
     if let record = try store.record(id, id.info) {
-      if let waiting = try loadJoint(record, store) { return waiting }
+      if let waiting = try loadJoint(record, store, at: now) { return waiting }
       if let status = try store.status(id.data) {
-        let expires = (lastByte(of: id, store) ?? status.modified).addingClamped(expiry)
-        if expires <= wallClock() {
+        let lifetime = record.lifetime(at: Int64(status.st_size), expiry)
+        let expires = (lastByte(of: id, store) ?? status.modified).addingClamped(lifetime)
+        if expires <= now {
           deleteExpired(id)
           throw ServerError(410, "the upload has expired")
         }
-        return SavedUpload(record: record.asSaved, offset: Int64(status.st_size), isFinished: false, expires: expires)
+        return SavedUpload(
+          record: record.asSaved, offset: Int64(status.st_size), isFinished: false, expires: shown(expires, at: now))
       }
       guard let item = try publishedFile(of: record) else { throw isGone(id, record) }
       finish(record, as: item, store)
     }
     guard let record = try store.record(id, id.done), let length = record.length,
-      let expires = try store.status(id.done)?.modified.addingClamped(expiry), expires > wallClock()
+      let expires = try store.status(id.done)?.modified.addingClamped(expiry), expires > now
     else { return nil }
     if try !isStillPublished(record) { throw isGone(id, record) }
-    return SavedUpload(record: record.asSaved, offset: length, isFinished: true, expires: expires)
+    return SavedUpload(record: record.asSaved, offset: length, isFinished: true, expires: shown(expires, at: now))
   }
 
   private func isGone(_ id: UploadID, _ record: UploadRecord) -> ServerError {

@@ -10,7 +10,7 @@ package final class FolderRecords: Sendable {
   package struct Kept: Sendable {
     package var record: UploadRecord
     package var isFinished: Bool
-    /// The time of the last change, in nanoseconds since 1970.
+    /// The time of the last change by the clock of `now`, in nanoseconds since 1970.
     package var changed: Int64
   }
 
@@ -19,6 +19,9 @@ package final class FolderRecords: Sendable {
 
   /// Uses `.fullbore` in `folder`, which must exist. Throws if another server uses it.
   package init(in folder: BytePath) throws(ServerError) { state = try StateFolder(in: Folder(folder), folder) }
+
+  /// The present time by the clock that gives the records their times, in nanoseconds since 1970. Changes a time on the disk.
+  package var now: Int64 { state.now }
 
   /// Releases the folder for another server.
   package func close() { state.unlock() }

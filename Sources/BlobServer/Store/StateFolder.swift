@@ -30,6 +30,14 @@ struct StateFolder: Sendable {
     }
   }
 
+  /// The present time by the clock that gives the files their times, in nanoseconds since 1970. All ages of files are
+  /// differences of its times: the clock of a file system in the network may differ from this computer's by more than an
+  /// upload is kept. Where the file system takes no time now, as after a failure, this computer's clock is asked.
+  var now: Int64 {
+    var status = stat()
+    return futimens(lock.number, nil) == 0 && fstat(lock.number, &status) == 0 ? status.modified : wallClock()
+  }
+
   func unlock() { flock(lock.number, LOCK_UN) }
 
   /// Whether the name in `root` still refers to this folder.
@@ -38,6 +46,9 @@ struct StateFolder: Sendable {
     return FileIdentity(named) == identity
   }
 }
+
+/// The time of a file as this computer's clock shows it, for clients. `now`: the present time by the clock of its file system.
+package func shown(_ time: Int64, at now: Int64) -> Int64 { wallClock().addingClamped(time.subtractingClamped(now)) }
 
 extension FileStore {
   /// Runs `work`. If it fails with ENOENT because somebody has removed `.fullbore`, the folder is created again and `work`

@@ -195,6 +195,16 @@ package struct UploadRecord: Sendable, Equatable {
   /// Whether an upload with this many bytes has all of them, and may be published. Not for a final upload.
   package func isComplete(at offset: Int64) -> Bool { offset == length && !awaitsEnd }
 
+  /// How long the upload is kept after its last byte, in nanoseconds. `expiry`: of most uploads. One without bytes loses
+  /// nothing if it goes earlier: its client may have been killed before it noted the upload's URL, and creates another one. A
+  /// part is kept, because its client may send the parts before it first.
+  package func lifetime(at offset: Int64, _ expiry: Int64) -> Int64 {
+    offset > 0 || length == 0 || concatenation != nil ? expiry : min(expiry, Self.emptyLifetime)
+  }
+
+  /// One hour: by then a client that waits for a network has most likely asked or sent something.
+  private static let emptyLifetime: Int64 = 3_600_000_000_000
+
   /// The record's text, one field per line. Version 2 has fields that only some uploads need, and ends with a marker
   /// line.
   var text: String {
