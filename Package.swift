@@ -55,6 +55,8 @@ let package = Package(
     system("CCrypto", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CSSL", pkgConfig: "libssl", apt: "libssl-dev", brew: "openssl@3"),
     system("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
+    // Loaded when a database is asked for, so its headers are not needed.
+    .systemLibrary(name: "CPostgres", providers: [.apt(["libpq5"])]),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CIntrinsics"),
 
@@ -63,6 +65,7 @@ let package = Package(
     .target(name: "BlobCrypto", dependencies: ["Blobs", crypto, xxHash, "CIntrinsics"]),
     .target(name: "BlobStreams", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobSQLite", dependencies: ["Blobs", "BlobCrypto", "CSQLite", "Platform"]),
+    .target(name: "BlobPostgres", dependencies: ["Blobs", "CPostgres", "Platform"]),
     .target(name: "BlobHTTP", dependencies: ["Blobs", "Platform"]),
     .target(name: "BlobClient", dependencies: ["Blobs", "BlobHTTP", "CCurl", tls, "Platform"]),
     .target(
@@ -80,7 +83,9 @@ let package = Package(
     .target(
       name: "BlobServer", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "CZlib", "SharePage", tls, "Platform"]),
     // Stores what the server receives in a bucket, by the client's own S3.
-    .target(name: "BlobServerS3", dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobServer", "BlobUpload"]),
+    .target(
+      name: "BlobServerS3",
+      dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobPostgres", "BlobServer", "BlobUpload"]),
     .target(
       name: "BlobTesting",
       dependencies: [
@@ -160,8 +165,8 @@ let package = Package(
     .testTarget(
       name: "BlobServerTests",
       dependencies: [
-        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobServer", "BlobServerS3", "BlobTesting", "BlobUpload",
-        "TestSupport", "Platform",
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobPostgres", "BlobServer", "BlobServerS3", "BlobTesting",
+        "BlobUpload", "TestSupport", "Platform",
       ]),
     .testTarget(
       name: "FullboreTests",

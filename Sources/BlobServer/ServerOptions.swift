@@ -167,6 +167,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
   package var isOfMetrics = false
   /// The upload has all its bytes: it is being published, or was published.
   package var isAfterEnd = false
+  /// Another server holds the upload now, so that this request has had no further effect.
+  package var isLossOfClaim = false
   /// Whether an upload whose publication failed with this error can never be published.
   package var endsUpload: Bool { status < 500 }
 

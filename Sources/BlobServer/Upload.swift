@@ -73,7 +73,12 @@ final class Upload: Sendable {
       guard case .open = state.phase else { throw State.afterEnd }
       if offset != state.offset { throw ServerError(409, "the upload is at byte \(state.offset), not at \(offset)") }
       try state.dropUnaccepted()
-      if state.reception == nil { state.reception = try store.reopen(id) }
+      if state.reception == nil {
+        let reception = try store.reopen(id)
+        // Another server has gone on with the upload since this one has read its record.
+        if reception.length != offset { throw ServerError.claimIsLost }
+        state.reception = reception
+      }
       if let isLast { try state.change(in: store) { (record) in record.awaitsEnd = !isLast || onProbation } }
       if onProbation { try state.reception?.hold() }
       state.reception?.expect(count)

@@ -41,6 +41,7 @@ final class Uploads: Sendable {
     self.maxUnfinished = maxUnfinished
     self.expire = expire.nanoseconds
     groups = UploadGroups(store.abilities.groups)
+    store.abilities.claims?.onRequest { [weak self] id in self?.letGo(id) ?? true }
     store.onShortage { [weak self, workers] work in
       workers.submit { [weak self] in
         self?.tidy()
@@ -70,7 +71,8 @@ final class Uploads: Sendable {
   /// Throws 404 for an unknown id; 410 if the upload expired or was terminated, or if its published file no longer
   /// exists or was replaced.
   func find(_ id: UploadID) throws(ServerError) -> Found {
-    try state.withLock { (state) throws(ServerError) in
+    try claim(id)
+    return try state.withLock { (state) throws(ServerError) in
       if let upload = state.live[id]?.upload { return .unfinished(upload) }
       if let known = state.recent[id] {
         guard let known else { throw ServerError(410, "the upload has expired or was terminated") }
@@ -182,6 +184,8 @@ final class Uploads: Sendable {
       counters.expired.add(1)
       forget(id)
     }
+    // A server that has ended for good publishes nothing at its next start.
+    if store.abilities.claims != nil { publishComplete() }
   }
 
   func publishComplete() {

@@ -40,12 +40,12 @@ struct S3Bucket: Sendable {
   }
 
   /// The object of bytes of an upload that do not fill a part yet. No client can name it.
-  func tail(of id: UploadID, isSecond: Bool) -> HTTPURL {
-    place.appending(pathBytes: Array("\(ServedPath.storeName)/\(id).tail\(isSecond ? "2" : "")".utf8))
+  func tail(of id: UploadID, _ name: TailName) -> HTTPURL {
+    place.appending(pathBytes: Array("\(ServedPath.storeName)/\(name.text(id))".utf8))
   }
 
-  func tailTarget(of id: UploadID, isSecond: Bool, length: Int64) -> UploadTarget {
-    let url = tail(of: id, isSecond: isSecond)
+  func tailTarget(of id: UploadID, _ name: TailName, length: Int64) -> UploadTarget {
+    let url = tail(of: id, name)
     return UploadTarget(endpoint: place, url: url, path: BytePath("\(id).tail"), length: length, overwrite: true)
   }
 

@@ -9,52 +9,25 @@ import Synchronization
 /// part and what the request still brings. What does not fill a part becomes an object of its own, the tail, which is read
 /// back as the beginning of the next part.
 final class S3Reception: Reception {
-  private struct State {
-    /// The bytes that the notes have.
-    var stored: StoredBytes
-    /// The bytes in the bucket with the provisional ones since `hold`, and their notes; nil: no bytes are provisional.
-    var held: (stored: StoredBytes, notes: [StoredBytes.Note])?
-    /// The length of the whole file; nil: not known yet.
-    var total: Int64?
-    /// The bytes that the request still brings; nil: not known.
-    var coming: Int64?
-    var sender: PartSender?
-    /// Bytes in memory: those of a short file, or of a part of a request of unknown length, which begins with the tail.
-    var buffer: [UInt8] = []
-    var permit: MemoryBudget.Permit?
-    var isSettled = true
-    var isDiscarded = false
-    /// The length up to which quota is reserved.
-    var room: Int64
-
-    var current: StoredBytes { held?.stored ?? stored }
-    /// Whether the next tail goes to the second object: it extends the one that is kept, or is provisional.
-    var nextTailIsSecond: Bool { held == nil ? stored.tail.isSecond : !stored.tail.isSecond }
-    var length: Int64 {
-      if let sender { return current.inParts + sender.length - sender.left }
-      return buffer.isEmpty ? current.length : current.inParts + Int64(buffer.count)
-    }
-
-    /// Drops the bytes that the bucket does not have.
-    mutating func dropUnstored() {
-      sender?.abandon()
-      (sender, buffer, permit, isSettled) = (nil, [], nil, true)
-    }
-  }
   let id: UploadID
   private let target: ServedPath
   private let modified: ModificationTime?
-  private let store: S3Store
-  private let state: Mutex<State>
+  let store: S3Store
+  let state: Mutex<State>
   private var bucket: S3Bucket { store.bucket }
+  /// Whether other servers share the upload.
+  var isShared: Bool { store.records.claims != nil }
 
   init(
     _ id: UploadID, for target: ServedPath, _ modified: ModificationTime?, _ stored: StoredBytes, total: Int64?,
-    _ store: S3Store
+    under fence: Int64?, _ store: S3Store
   ) {
     (self.id, self.target, self.modified, self.store) = (id, target, modified, store)
-    state = Mutex(State(stored: stored, total: total, room: store.quota.room(of: id)))
+    state = Mutex(State(stored: stored, total: total, room: store.quota.room(of: id), fence: fence))
   }
+
+  /// The claim under which the upload is changed; nil: nothing of it is kept yet.
+  var fence: Int64? { state.withLock { $0.fence } }
 
   var length: Int64 { state.withLock { $0.length } }
   var safeLength: Int64 { state.withLock { $0.isSettled ? $0.length : $0.current.length } }
@@ -64,6 +37,7 @@ final class S3Reception: Reception {
   func append(_ piece: BodyPiece) throws(ServerError) {
     guard case .bytes(let bytes) = piece else { preconditionFailure("a store in the network takes no pipes") }
     try state.withLock { (state) throws(ServerError) in
+      if state.isOutdated { throw .claimIsLost }
       state.isSettled = false
       var rest = bytes
       do throws(ServerError) {
@@ -132,8 +106,9 @@ final class S3Reception: Reception {
   }
 
   private func tailSender(_ length: Int64, _ state: inout State) throws(ServerError) -> PartSender {
-    if !state.current.hasTails { try keep(StoredBytes.Note(hasTails: true), &state) }
-    let target = bucket.tailTarget(of: id, isSecond: state.nextTailIsSecond, length: length)
+    let stored = state.current
+    if !stored.tailGenerations.contains(stored.generation) { try keep(StoredBytes.Note(hasTails: true), &state) }
+    let target = bucket.tailTarget(of: id, state.nextTail(isShared: isShared), length: length)
     return PartSender(length: length, bucket) { slice, s3, context async throws(UploadError) in
       let part = Part(number: 1, start: 0, length: length, isLast: true)
       _ = try await s3.create(target, first: FirstPart(part, slice), context)
@@ -158,28 +133,72 @@ final class S3Reception: Reception {
     let session = try bucket.wait { s3, context async throws(UploadError) in
       try await s3.beginParts(of: target, context)
     }
-    try keep(StoredBytes.Note(session: session), &state)
+    do throws(ServerError) { try keep(StoredBytes.Note(session: session), &state) } catch {
+      // The server that goes on with the upload knows nothing of this one.
+      if error.isLossOfClaim {
+        clean { s3, context async throws(UploadError) in try await s3.abort(session, context) }
+      } else if isShared {
+        store.noteDoubt(session, of: id)
+      }
+      throw error
+    }
     return session
+  }
+
+  /// Deletes from the bucket what no note tells of. If that fails, it stays: the claim is lost, so nobody waits.
+  private func clean(_ work: @escaping @Sendable (S3Multipart, UploadContext) async throws(UploadError) -> Void) {
+    _ = bucket.start(work)
   }
 
   /// Notes what must be deleted one day, whether or not the bytes are provisional.
   private func keep(_ note: StoredBytes.Note, _ state: inout State) throws(ServerError) {
-    try store.records.note(note.line, for: id)
+    try store(note, &state)
     state.stored.take(note)
     state.held?.stored.take(note)
   }
 
+  private func store(_ note: StoredBytes.Note, _ state: inout State) throws(ServerError) {
+    if state.isOutdated { throw .claimIsLost }
+    do throws(ServerError) {
+      state.fence = try store.records.note(note.line, state.stored.notes + 1, for: id, under: state.fence)
+    } catch {
+      giveUp(&state)
+      throw error
+    }
+  }
+
+  /// Ends the use of an upload that is shared, if it is not known what of the last change was stored: the next request goes
+  /// on from what is stored, and uses no number and no name again.
+  private func giveUp(_ state: inout State) {
+    if !isShared { return }
+    state.isOutdated = true
+    store.records.drop(id, under: state.fence)
+  }
+
   private func end(_ sender: PartSender, _ state: inout State) throws(ServerError) {
-    let (receipt, sha256) = try sender.finish()
+    let receipt: PartReceipt?
+    let sha256: String
+    do throws(ServerError) { (receipt, sha256) = try sender.finish() } catch {
+      giveUp(&state)
+      throw error
+    }
     state.sender = nil
+    let tail = state.nextTail(isShared: isShared)
     var note = StoredBytes.Note()
     if let receipt {
       note.part = StoredBytes.Piece(receipt: receipt, sha256: sha256)
     } else {
-      note.tail = StoredBytes.Tail(length: sender.length, sha256: sha256, isSecond: state.nextTailIsSecond)
+      note.tail = StoredBytes.Tail(
+        length: sender.length, sha256: sha256, isSecond: tail.isSecond, generation: tail.generation)
     }
     if state.held == nil {
-      try store.records.note(note.line, for: id)
+      do throws(ServerError) { try store(note, &state) } catch {
+        if error.isLossOfClaim, receipt == nil {
+          let url = bucket.tail(of: id, tail)
+          clean { s3, context async throws(UploadError) in try await s3.delete(url, context) }
+        }
+        throw error
+      }
       state.stored.take(note)
     } else {
       state.held?.stored.take(note)
@@ -188,7 +207,7 @@ final class S3Reception: Reception {
   }
 
   /// Sends the bytes in memory, as a part if they are enough for one or the last ones.
-  private func sendBuffer(_ state: inout State, isLast: Bool = false) throws(ServerError) {
+  func sendBuffer(_ state: inout State, isLast: Bool = false) throws(ServerError) {
     let length = Int64(state.buffer.count)
     let isPart = isLast || length >= store.leastPart(of: state.current.next)
     let sender = try isPart ? partSender(length, &state) : tailSender(length, &state)
@@ -217,8 +236,9 @@ final class S3Reception: Reception {
   }
 
   /// Call when the upload has got a record: bytes in memory that are settled must be safe from now on.
-  func hasBeenSaved(total: Int64?) throws(ServerError) {
+  func hasBeenSaved(total: Int64?, under fence: Int64) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
+      state.fence = fence
       state.total = total ?? state.total
       if state.isSettled, !state.buffer.isEmpty { try sendBuffer(&state) }
     }
@@ -237,7 +257,7 @@ final class S3Reception: Reception {
   func keep() throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       while let note = state.held?.notes.first {
-        try store.records.note(note.line, for: id)
+        try store(note, &state)
         state.stored.take(note)
         state.held?.notes.removeFirst()
       }
@@ -253,40 +273,20 @@ final class S3Reception: Reception {
   }
 
   func discard() {
-    let stored = state.withLock { state -> StoredBytes? in
+    let left = state.withLock { state -> (StoredBytes, isKept: Bool)? in
       if state.isDiscarded { return nil }
       state.dropUnstored()
       state.isDiscarded = true
-      return state.stored
+      return (state.stored, state.fence != nil || state.isOutdated)
     }
-    if let stored { store.discard(id, stored) }
+    if let left { store.discard(id, left.0, isKept: left.isKept) }
   }
 
-  /// Call when the bytes are an object. Nothing is left to discard.
-  func hasBecomeObject() { state.withLock { $0.isDiscarded = true } }
-
-  /// The content to publish: bytes that one request sends, or else parts. `digests` are those of the pieces of the file.
-  struct Content: Sendable {
-    var bytes: [UInt8]?
-    var stored: StoredBytes
-    var digests: [PieceDigest]
-    var length: Int64 { digests.reduce(0) { $0 + $1.length } }
-  }
-
-  /// Ends the reception: all bytes are in parts, or are few enough for one request.
-  func content() throws(ServerError) -> Content {
-    try state.withLock { (state) throws(ServerError) in
-      if state.sender != nil { throw ServerError(500, "the upload \(id) is still being written") }
-      if state.buffer.isEmpty, state.current.tail.length > 0 {
-        state.buffer = try store.readTail(of: id, state.current.tail)
-      }
-      if state.current.session == nil {
-        let bytes = state.buffer
-        let digest = PieceDigest(length: Int64(bytes.count), sha256: Digest.hex(of: bytes, .sha256))
-        return Content(bytes: bytes, stored: state.current, digests: [digest])
-      }
-      if !state.buffer.isEmpty { try sendBuffer(&state, isLast: true) }
-      return Content(bytes: nil, stored: state.current, digests: state.current.digests)
+  /// Call when the bytes are an object, or another server goes on with them. Nothing is left to discard.
+  func hasBeenPassedOn() {
+    state.withLock { state in
+      state.dropUnstored()
+      state.isDiscarded = true
     }
   }
 }

@@ -12,6 +12,7 @@ extension S3Store {
     return try concealment.publication(at: record.target) { () throws(ServerError) -> Publication in
       do throws(ServerError) {
         let content = try reception.content()
+        if isSaved { try records.check(record.id, under: reception.fence) }
         let (publication, old) = try publish(content, record)
         quota.publish(record.id, publication.outcome == .same ? 0 : content.length, replacing: old)
         try end(reception, content, record, publication, isSaved: isSaved)
@@ -65,7 +66,9 @@ extension S3Store {
   ) throws(ServerError) -> (StoredItem, wasThere: Bool)? {
     let length = content.length
     var target = bucket.target(record.target, length: length, record.modified, replacing: old)
-    if record.existing == .replace || !conditions.areKnown { target.replaced = .unknown }
+    // A server that shares uploads may be stopped just here, and must not replace what has come when it goes on.
+    let replacesAny = record.existing == .replace && records.claims == nil
+    if replacesAny || !conditions.areKnown { target.replaced = .unknown }
     let conditioned = target
     let request = bucket.start { s3, context async throws(UploadError) -> UploadResult? in
       if let bytes = content.bytes {
@@ -137,14 +140,15 @@ extension S3Store {
         if let session { try await s3.abort(session, context) }
       }
     }
-    if stored.hasTails {
+    if !stored.tails.isEmpty {
       let id = record.id
       try bucket.wait { [self] _, _ async throws(UploadError) in try await deleteTails(of: id, stored) }
     }
-    reception.hasBecomeObject()
+    reception.hasBeenPassedOn()
     var record = record
     (record.published, record.length) = (publication.item.version, content.length)
-    if isSaved { try records.finish(record) } else { records.delete(record.id) }
+    let fence = reception.fence
+    if isSaved { try records.finish(record, under: fence) } else if fence != nil { records.delete(record.id) }
     state.withLock { state in
       (state.receptions[record.id], state.unsaved[record.id]) = (nil, nil)
       state.unfinished.remove(record.id)
@@ -169,7 +173,7 @@ extension S3Store {
   private func readTail(
     of id: UploadID, _ tail: StoredBytes.Tail, _ take: ([UInt8]) throws(ServerError) -> Void
   ) throws(ServerError) {
-    let url = bucket.tail(of: id, isSecond: tail.isSecond)
+    let url = bucket.tail(of: id, tail.name)
     let head = try bucket.wait { s3, context async throws(UploadError) in try await s3.head(of: url, context) }
     guard let head, head.length >= tail.length else { throw ServerError(410, "bytes of the upload are gone") }
     let feed = S3Content(bucket: bucket, url: url, tag: head.tag).start(0..<tail.length)

@@ -6,13 +6,13 @@ import Blobs
 import Synchronization
 
 /// Stores files as objects of a bucket, and unfinished uploads as multipart uploads. The records of uploads are in a folder
-/// of this computer; nothing of a file is.
+/// of this computer, or in a database that several servers share; nothing of a file is.
 ///
 /// Folders are the beginnings of names: a file and a folder of one name do not exclude each other. What is replaced or
 /// deleted while a client reads it ends that response.
 package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestReading {
   let bucket: S3Bucket
-  let records: FolderRecords
+  let records: any RecordKeeping
   let expiry: Int64
   let memory = MemoryBudget(20 << 20)
   let quota: Quota
@@ -28,39 +28,48 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
     var unfinished: Set<UploadID> = []
     /// The saved uploads of earlier runs that nobody has continued.
     var untouched: Set<UploadID> = []
+    /// Multipart uploads of which it is not known whether a note tells of them.
+    var doubtful: [(id: UploadID, session: UploadSession, since: ContinuousClock.Instant)] = []
     /// Uploads of an earlier run that were never saved.
     var leftovers: Set<UploadID> = []
   }
   let state = Mutex(State())
+  /// For records that are in a database.
+  private static let threads = BlockingPool("fullbore-state", threads: 2)
   /// Deletions in the bucket that nobody waits for.
   private let deletions = Monitor(0)
 
   /// The most bytes of a file that is in memory until it is sent with one request.
   static let mostInMemory: Int64 = 128 << 10
 
-  /// `destination`: in S3, its endpoint ends in a slash. `state`: a folder of this computer, which must exist; no other
-  /// server may use it. `maxTotal`: the most bytes of all files together. `conceals`: clients may not know the files. Blocks
-  /// for a short time; with `maxTotal` until all objects were listed.
+  /// `destination`: in S3, its endpoint ends in a slash. `records`: where the uploads are kept; the store closes them when it
+  /// is closed, or if this throws. `maxTotal`: the most bytes of all files together, if no other server stores any. `conceals`:
+  /// clients may not know the files. Blocks for a short time; with `maxTotal` until all objects were listed.
   package init(
-    _ destination: UploadDestination, over transport: any Transport, state folder: BytePath, expire: Duration,
+    _ destination: UploadDestination, over transport: any Transport, _ records: any RecordKeeping, expire: Duration,
     maxTotal: Int64? = nil, conceals: Bool = false
   ) throws(ServerError) {
     (quota, concealment) = (Quota(maxTotal), Concealment(isOn: conceals))
     bucket = S3Bucket(destination, over: transport)
-    records = try FolderRecords(in: folder)
+    self.records = records
     expiry = expire.nanoseconds
-    var found = State()
-    for id in try records.ids() {
-      guard let kept = try records.load(id) else {
-        found.leftovers.insert(id)
-        continue
-      }
-      if !kept.isFinished { found.unfinished.insert(id) }
+    do throws(ServerError) {
+      // Others share the uploads in a database, which has all of them, and this server those that it goes on with.
+      if records.claims == nil { try takeUp() }
+    } catch {
+      records.close()
+      throw error
     }
-    found.untouched = found.unfinished
-    let taken = found
-    state.withLock { $0 = taken }
-    if quota.isLimited { try measure(taken.unfinished) }
+  }
+
+  /// Takes up what an earlier run has left.
+  private func takeUp() throws(ServerError) {
+    let (unsaved, unfinished) = (try records.ids(.unsaved), try records.ids(.unclaimed))
+    state.withLock { state in
+      state.leftovers = unsaved
+      (state.unfinished, state.untouched) = (unfinished, unfinished)
+    }
+    if quota.isLimited { try measure(unfinished) }
   }
 
   private func measure(_ unfinished: Set<UploadID>) throws(ServerError) {
@@ -77,7 +86,7 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
   }
 
   package var abilities: StoreAbilities {
-    StoreAbilities(removal: self, listing: self, digests: self, waitsForNetwork: true)
+    StoreAbilities(removal: self, listing: self, digests: self, claims: records.claims, waitsForNetwork: true)
   }
 
   /// The size of a part in bytes. Later parts are larger, so that an upload of any length has at most 10,000.
@@ -118,18 +127,47 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
 
   // MARK: Deleting
 
-  /// Deletes the bytes of an upload that has ended, and its notes at last. Does not block.
-  func discard(_ id: UploadID, _ stored: StoredBytes) {
+  /// Deletes the bytes of an upload that has ended, and its notes at last. `isKept`: whether there may be notes. Does not
+  /// block.
+  func discard(_ id: UploadID, _ stored: StoredBytes, isKept: Bool) {
     state.withLock { state in
       (state.receptions[id], state.unsaved[id]) = (nil, nil)
     }
     quota.release(id)
-    if stored.isEmpty, !stored.hasTails { return records.delete(id) }
+    if !isKept { return }
     deletions.update { $0 += 1 }
     Task { [self] in
       defer { deletions.update { $0 -= 1 } }
       // The notes stay if the bucket cannot be reached, and the next start of the server tries again.
-      if (try? await delete(id, stored)) != nil { records.delete(id) }
+      if (try? await delete(id, stored)) != nil { await Self.threads.run { [records] in records.delete(id) } }
+    }
+  }
+
+  /// The database did not answer when the multipart upload was noted.
+  func noteDoubt(_ session: UploadSession, of id: UploadID) {
+    state.withLock { $0.doubtful.append((id, session, .now)) }
+  }
+
+  /// Ends the multipart uploads that no note tells of. By then, no statement can be under way that adds one.
+  func endDoubtful() {
+    let due = state.withLock { state in
+      let old = state.doubtful.filter { ContinuousClock.now - $0.since > .seconds(20) }
+      state.doubtful.removeAll { ContinuousClock.now - $0.since > .seconds(20) }
+      return old
+    }
+    for entry in due {
+      guard let notes = try? records.notes(of: entry.id) else {
+        state.withLock { $0.doubtful.append(entry) }
+        continue
+      }
+      let isNoted = StoredBytes(notes: notes).session?.state == entry.session.state
+      if isNoted { continue }
+      deletions.update { $0 += 1 }
+      Task { [self] in
+        defer { deletions.update { $0 -= 1 } }
+        // If this fails, too, the bucket's own rule for unfinished uploads ends it.
+        try? await bucket.s3.abort(entry.session, bucket.context)
+      }
     }
   }
 
@@ -139,10 +177,7 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
   }
 
   func deleteTails(of id: UploadID, _ stored: StoredBytes) async throws(UploadError) {
-    if !stored.hasTails { return }
-    for isSecond in [false, true] {
-      try await bucket.s3.delete(bucket.tail(of: id, isSecond: isSecond), bucket.context)
-    }
+    for name in stored.tails { try await bucket.s3.delete(bucket.tail(of: id, name), bucket.context) }
   }
 }
 

@@ -33,12 +33,15 @@ package enum StoreFact: Sendable {
   case anyNames
   /// The store can have a limit for all files.
   case limit
+  /// The store shares its uploads with no other one.
+  case solitude
 
   /// Whether the store's own value says that it lacks this; nil: the value says nothing about it.
   fileprivate func isMissing(in abilities: StoreAbilities) -> Bool? {
     switch self {
     case .joining: abilities.joining == nil
     case .receptionDigests: abilities.receptionDigests == nil
+    case .solitude: abilities.claims != nil
     case .folders, .openVersions, .anyNames, .limit: nil
     }
   }
@@ -116,7 +119,7 @@ package struct StoreCheck: Sendable, CustomStringConvertible {
     StoreCheck("room is promised once and given back", needs: [.limit], countsRoom),
     StoreCheck("what is unfinished is counted", countsUnfinished),
     StoreCheck("a comparison that is interrupted can be made again", interrupts),
-    StoreCheck("one store at a place", isAlone),
+    StoreCheck("one store at a place", needs: [.solitude], isAlone),
   ]
 }
 

@@ -257,6 +257,12 @@ extension S3Peer {
   func store(
     in folder: TestFolder, expire: Duration, maxTotal: Int64?, conceals: Bool = false
   ) throws(ServerError) -> S3Store {
+    try store(FolderRecords(in: folder.path), expire: expire, maxTotal: maxTotal, conceals: conceals)
+  }
+
+  func store(
+    _ records: any RecordKeeping, expire: Duration, maxTotal: Int64? = nil, conceals: Bool = false
+  ) throws(ServerError) -> S3Store {
     let s3 = S3Multipart(
       bucketPath: "/\(options.bucket)/",
       signer: S3Signer(options.credentials, region: options.region))
@@ -264,8 +270,7 @@ extension S3Peer {
       endpoint: endpoint.appending(pathBytes: Array("in/".utf8)), uploadProtocol: s3,
       limits: PartLimits())
     return try S3Store(
-      destination, over: SocketTransport(.init(connections: 64, adapts: false)), state: folder.path,
-      expire: expire,
+      destination, over: SocketTransport(.init(connections: 64, adapts: false)), records, expire: expire,
       maxTotal: maxTotal, conceals: conceals)
   }
 }

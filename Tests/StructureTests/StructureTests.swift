@@ -11,6 +11,7 @@ struct StructureTests {
     "BlobStreams": ["Platform", "Blobs"],
     "BlobURLSession": ["BlobClient", "BlobHTTP", "BlobStreams", "Blobs"],
     "BlobSQLite": ["Platform", "BlobCrypto", "Blobs", "CSQLite"],
+    "BlobPostgres": ["Platform", "Blobs", "CPostgres"],
     "BlobHTTP": ["Platform", "Blobs"],
     "BlobClient": ["Platform", "BlobHTTP", "Blobs", "CCurl", "CSSL"],
     "BlobMedia": ["Platform", "Blobs"],
@@ -18,7 +19,7 @@ struct StructureTests {
     "BlobUpload": ["Platform", "BlobCrypto", "BlobHTTP", "BlobSQLite", "Blobs"],
     "SharePage": [],
     "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CSSL", "CZlib", "SharePage"],
-    "BlobServerS3": ["BlobCrypto", "BlobHTTP", "BlobServer", "BlobUpload", "Blobs"],
+    "BlobServerS3": ["BlobCrypto", "BlobHTTP", "BlobPostgres", "BlobServer", "BlobUpload", "Blobs"],
     "BlobTesting": [
       "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams",
       "BlobURLSession", "BlobUpload", "Blobs",
@@ -61,7 +62,7 @@ struct StructureTests {
   @Test func cLibraryHasOneTarget() throws {
     let files = try SourceFile.all()
     for library in [
-      "CCurl", "CSQLite", "CCrypto", "CSSL", "CVips", "CLinux", "Glibc", "CQREncode", "CXXHash", "CZlib",
+      "CCurl", "CSQLite", "CCrypto", "CSSL", "CVips", "CLinux", "Glibc", "CPostgres", "CQREncode", "CXXHash", "CZlib",
     ] {
       let targets = Set(files.filter { $0.imports.contains { $0.module == library } }.map(\.target))
       // TLS has two ends, which share no code: one asks for certificates and gathers records, the other shows its own.

@@ -71,7 +71,7 @@ enum IETFCreation {
     upload.register()
     let location = upload.id.location(from: call.target)
     let interim = ietf.interim(location, limit: ietf.limit(call.options.maxSize, expires: upload.expires))
-    let isKnown = call.request.inform(interim)
+    let isKnown = upload.canBeFound && call.request.inform(interim)
     return .receive(IETFReceiver(writer, ietf, digests, isLast: isLast, isCreation: true, isKnown: isKnown, call))
   }
 }

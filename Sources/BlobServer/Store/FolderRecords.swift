@@ -5,60 +5,78 @@ import Platform
 ///
 /// `ID.info` is the record of a saved upload, and `ID.done` replaces it once the upload is finished. `ID.part` has notes of
 /// the store about the upload's bytes, a line for each. Notes are only appended, so a kill leaves all lines but the last.
-package final class FolderRecords: Sendable {
-  /// The record of an upload.
-  package struct Kept: Sendable {
-    package var record: UploadRecord
-    package var isFinished: Bool
-    /// The time of the last change by the clock of `now`, in nanoseconds since 1970.
-    package var changed: Int64
-  }
-
+package final class FolderRecords: RecordKeeping {
   private let state: StateFolder
   private var folder: Folder { state.folder }
 
   /// Uses `.fullbore` in `folder`, which must exist. Throws if another server uses it.
   package init(in folder: BytePath) throws(ServerError) { state = try StateFolder(in: Folder(folder), folder) }
 
-  /// The present time by the clock that gives the records their times, in nanoseconds since 1970. Changes a time on the disk.
   package var now: Int64 { state.now }
 
   /// Releases the folder for another server.
   package func close() { state.unlock() }
 
-  /// The ids of all uploads of which a record or notes are there.
-  package func ids() throws(ServerError) -> Set<UploadID> {
-    Set(try folder.names().compactMap { name in UploadID(String(decoding: name.bytes.prefix(32), as: UTF8.self)) })
+  package var claims: (any UploadClaiming)? { nil }
+  package var unfinished: Int? { nil }
+
+  package func ids(_ kind: RecordKind) throws(ServerError) -> Set<UploadID> {
+    let all = Set(try folder.names().compactMap { UploadID(String(decoding: $0.bytes.prefix(32), as: UTF8.self)) })
+    var found: Set<UploadID> = []
+    var time: Int64?
+    for id in all {
+      let kept = try load(id)
+      var isWanted = false
+      switch kind {
+      case .unsaved: isWanted = kept == nil
+      case .unclaimed: isWanted = kept?.isFinished == false
+      case .expired(let expiry): if let kept { isWanted = try hasExpired(kept, expiry, &time) }
+      }
+      if isWanted { found.insert(id) }
+    }
+    return found
   }
 
-  /// nil: there is no record of the upload, or only a damaged one.
-  package func load(_ id: UploadID) throws(ServerError) -> Kept? {
+  /// `time`: the present time by the clock of the records, which is asked only if its answer may matter; nil: not asked yet.
+  private func hasExpired(_ kept: KeptRecord, _ expiry: Int64, _ time: inout Int64?) throws(ServerError) -> Bool {
+    let isEmpty = kept.isFinished ? false : try notes(of: kept.record.id).isEmpty
+    let end = kept.changed.addingClamped(isEmpty ? kept.record.lifetime(at: 0, expiry) : expiry)
+    if end > time ?? wallClock() { return false }
+    time = time ?? now
+    return end <= time ?? .min
+  }
+
+  // No other server may use the folder, so each change is allowed.
+  package func fence(of _: UploadID) -> Int64? { 0 }
+  package func check(_: UploadID, under _: Int64?) {}
+  package func drop(_: UploadID, under _: Int64?) {}
+
+  /// A record that is damaged is as good as none.
+  package func load(_ id: UploadID) throws(ServerError) -> KeptRecord? {
     for (name, isFinished) in [(id.info, false), (id.done, true)] {
       guard let record = try folder.record(id, name), let status = try folder.status(name) else { continue }
       let noted = isFinished ? nil : try folder.status(id.part)?.modified
-      return Kept(record: record, isFinished: isFinished, changed: max(status.modified, noted ?? .min))
+      return KeptRecord(record: record, isFinished: isFinished, changed: max(status.modified, noted ?? .min))
     }
     return nil
   }
 
-  /// Writes the record of an upload that is not finished.
-  package func save(_ record: UploadRecord) throws(ServerError) {
-    if record.text.utf8.count > Folder.largestRecord {
-      throw ServerError(431, "what the request says of the upload takes more than \(Folder.largestRecord) bytes")
-    }
+  package func save(_ record: UploadRecord, under _: Int64?) throws(ServerError) -> Int64 {
+    try record.checkSize()
     try folder.write(record)
+    return 0
   }
 
-  /// Appends a line, which has no line feed, to the notes of an upload.
-  package func note(_ line: String, for id: UploadID) throws(ServerError) {
+  package func note(_ line: String, _: Int, for id: UploadID, under _: Int64?) throws(ServerError) -> Int64 {
     let file = try folder.open(id.part, O_WRONLY | O_CREAT | O_APPEND)
     var text = line + "\n"
     if !text.withUTF8({ file.writeAll(UnsafeRawBufferPointer($0)) }) {
       throw folder.failed("write the notes of upload", id.description)
     }
+    return 0
   }
 
-  /// The notes of an upload, without a last line that has no end.
+  /// The notes without a last line that has no end.
   package func notes(of id: UploadID) throws(ServerError) -> [String] {
     let file: Descriptor
     do throws(ServerError) {
@@ -81,8 +99,7 @@ package final class FolderRecords: Sendable {
     return text[..<end].split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Keeps the record of a finished upload, and deletes its notes.
-  package func finish(_ record: UploadRecord) throws(ServerError) {
+  package func finish(_ record: UploadRecord, under _: Int64?) throws(ServerError) {
     try folder.write(record)
     let renamed = record.id.info.withCString { info in
       record.id.done.withCString { renameat(folder.number, info, folder.number, $0) }
@@ -91,19 +108,17 @@ package final class FolderRecords: Sendable {
     folder.unlink(record.id.part)
   }
 
-  /// Deletes the record of an upload. Its notes stay.
-  package func deleteRecord(_ id: UploadID) {
+  package func deleteRecord(_ id: UploadID, under _: Int64?) -> Bool {
     folder.unlink(id.info)
     folder.unlink(id.done)
+    return true
   }
 
-  /// Deletes the record and the notes of an upload.
   package func delete(_ id: UploadID) {
-    deleteRecord(id)
+    _ = deleteRecord(id, under: nil)
     folder.unlink(id.part)
   }
 
-  /// Why nothing can be kept; nil: it can.
   package var problem: String? {
     if folder.isDeleted { return "the folder for the state was deleted" }
     return folder.problemOfWriting().map {

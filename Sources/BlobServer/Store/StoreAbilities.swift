@@ -10,6 +10,7 @@ package struct StoreAbilities: Sendable {
   package var digests: (any DigestReading)?
   package var receptionDigests: (any ReceptionDigests)?
   package var groups: (any GroupPublishing)?
+  package var claims: (any UploadClaiming)?
   /// Whether the store's methods wait for another computer. Then nothing of it may be called on an event thread.
   package var waitsForNetwork: Bool
 
@@ -17,7 +18,7 @@ package struct StoreAbilities: Sendable {
     removal: (any FileRemoval)? = nil, listing: (any FolderListing)? = nil, archiving: (any FolderArchiving)? = nil,
     joining: (any PartJoining)? = nil, digests: (any DigestReading)? = nil,
     receptionDigests: (any ReceptionDigests)? = nil, groups: (any GroupPublishing)? = nil,
-    waitsForNetwork: Bool = false
+    claims: (any UploadClaiming)? = nil, waitsForNetwork: Bool = false
   ) {
     self.removal = removal
     self.listing = listing
@@ -26,6 +27,7 @@ package struct StoreAbilities: Sendable {
     self.digests = digests
     self.receptionDigests = receptionDigests
     self.groups = groups
+    self.claims = claims
     self.waitsForNetwork = waitsForNetwork
   }
 }

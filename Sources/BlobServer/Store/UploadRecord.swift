@@ -203,11 +203,11 @@ package struct UploadRecord: Sendable, Equatable {
   }
 
   /// One hour: by then a client that waits for a network has most likely asked or sent something.
-  private static let emptyLifetime: Int64 = 3_600_000_000_000
+  package static let emptyLifetime: Int64 = 3_600_000_000_000
 
   /// The record's text, one field per line. Version 2 has fields that only some uploads need, and ends with a marker
   /// line.
-  var text: String {
+  package var text: String {
     let more = [
       concatenation.map { "concat \($0.text)\n" }, digest.map { "digest \($0)\n" },
       modified.map { "mtime \($0.text)\n" }, awaitsEnd ? "awaits end\n" : nil, group.map { "group \($0.text)\n" },
@@ -225,7 +225,7 @@ package struct UploadRecord: Sendable, Equatable {
 
   /// Parses a record; nil if it is incomplete, as after a power failure. Lines and words are separated by bytes,
   /// because a client's text may begin with a combining character.
-  init?(_ id: UploadID, _ text: [UInt8]) {
+  package init?(_ id: UploadID, _ text: [UInt8]) {
     var lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)[...]
     func next(_ name: StaticString) -> String? {
       let count = name.utf8CodeUnitCount

@@ -88,7 +88,7 @@ struct ServeCommand: Command {
       try arguments.parsed("listen", wanted: wanted) { ListenAddress($0) }
       ?? ListenAddress(arguments.flag("share") ? "0.0.0.0:8080" : "127.0.0.1:8080")!
     let folder: BytePath
-    if let bucket { folder = bucket.state } else { folder = try Self.folder(arguments.operands[0]) }
+    if let bucket { folder = bucket.folder } else { folder = try Self.folder(arguments.operands[0]) }
     var options = ServerOptions(folder: folder, address: listen.address, port: listen.port)
     let share = try ShareOptions(arguments, &options)
     if share != nil, arguments.value("listen") == nil { options.lastPort = 8099 }

@@ -7,19 +7,24 @@ import BlobUpload
 import Blobs
 import Platform
 
-/// `serve --to s3://…`: files are stored in a bucket, and only the records of uploads in a folder of this computer.
+/// `serve --to s3://…`: files are stored in a bucket, and the records of uploads in a folder of this computer or in a
+/// database.
 struct ServeBucket: Sendable {
   private let s3: Destination.S3Name
   private let options: S3Options
-  /// The folder for the records.
-  let state: BytePath
+  private enum State {
+    case folder(BytePath)
+    /// The URL may have a password.
+    case database(String)
+  }
+  private let state: State
   /// `s3://BUCKET/PREFIX/`.
   let place: BytePath
 
   static let declared: [OptionDeclaration] =
     [
       .value("to", "s3://BUCKET/PREFIX/", "store the files there, and none in a folder of this computer"),
-      .value("state", "FOLDER", "with --to: remembers what is unfinished; else below $XDG_STATE_HOME/fullbore/serve"),
+      .value("state", "FOLDER", "where --to keeps what is unfinished; or postgres://USER@HOST/DB, for several servers"),
     ] + S3Options.declared
 
   /// nil: `--to` was not given.
@@ -38,16 +43,34 @@ struct ServeBucket: Sendable {
     }
     self.s3 = s3
     place = BytePath(Array("s3://\(s3.bucket)/".utf8) + s3.prefix)
-    if let state = arguments.value("state") {
-      self.state = try ServeCommand.folder(state)
+    if let given = arguments.value("state") {
+      if let url = try Self.database(given, arguments) {
+        state = .database(url)
+      } else {
+        state = .folder(try ServeCommand.folder(given))
+      }
     } else {
       guard let folder = stateFolder() else {
         throw UsageError("there is no home folder for the state: give --state FOLDER")
       }
       // Servers for different places run at the same time.
       let place = SHA256.hex(of: Array(destination.endpoint.text.utf8)).prefix(16)
-      state = try Self.make(folder.appending("serve").appending(BytePath(String(place))))
+      state = .folder(try Self.make(folder.appending("serve").appending(BytePath(String(place)))))
     }
+  }
+
+  /// The folder whose name is not for clients: that for the records, or the place.
+  var folder: BytePath { if case .folder(let folder) = state { folder } else { place } }
+
+  /// nil: the state is not in a database.
+  private static func database(_ given: BytePath, _ arguments: Arguments) throws(UsageError) -> String? {
+    guard let url = String(validating: given.bytes, as: UTF8.self),
+      ["postgres://", "postgresql://"].contains(where: url.hasPrefix)
+    else { return nil }
+    if arguments.value("max-total") != nil {
+      throw UsageError("--max-total and --state postgres://… exclude each other: no server knows what the others store")
+    }
+    return url
   }
 
   private static func make(_ folder: BytePath) throws(UsageError) -> BytePath {
@@ -72,8 +95,13 @@ struct ServeBucket: Sendable {
       throw ServerError("\(shown(place)): \(error.message)")
     }
     return try await BlockingPool.shared.run { [state] () throws(ServerError) in
-      try S3Store(
-        destination, over: transport, state: state, expire: server.expire, maxTotal: server.maxTotal,
+      let records: any RecordKeeping =
+        switch state {
+        case .folder(let folder): try FolderRecords(in: folder)
+        case .database(let url): try PostgresRecords(url, for: destination.endpoint.text)
+        }
+      return try S3Store(
+        destination, over: transport, records, expire: server.expire, maxTotal: server.maxTotal,
         conceals: server.reading == .nothing)
     }
   }

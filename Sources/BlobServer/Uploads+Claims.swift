@@ -1,0 +1,38 @@
+// Uploads that several servers share.
+extension Uploads {
+  /// Gets the claim to the upload, if the store shares its uploads with other servers. What this server knew of the upload
+  /// is forgotten if another one may have changed it since. Blocks.
+  func claim(_ id: UploadID) throws(ServerError) {
+    guard let claims = store.abilities.claims, try claims.claim(id, waits: true) == .taken else { return }
+    let outdated = state.withLock { $0.live.removeValue(forKey: id)?.upload }
+    _ = outdated?.letGo()
+  }
+
+  /// Ends the use of the upload by this server. Returns false if the upload is being published.
+  func letGo(_ id: UploadID) -> Bool {
+    let upload = state.withLock { $0.live[id]?.upload }
+    guard let upload else { return true }
+    if !upload.letGo() { return false }
+    state.withLock { state in if state.live[id]?.upload === upload { state.live[id] = nil } }
+    return true
+  }
+}
+
+extension Upload {
+  /// Whether a client that knows the upload's URL can go on with it, at whichever server that shares the uploads.
+  var canBeFound: Bool { store.abilities.claims == nil || state.withLock { $0.isSaved } }
+
+  /// Ends the use of the upload by this server: the writer is stopped, and its bytes that are not safe are dropped. Returns
+  /// false, without effect, if the upload is being published.
+  func letGo() -> Bool {
+    state.withLock { state in
+      if case .publishing = state.phase { return false }
+      guard state.isOpen else { return true }
+      try? state.dropUnaccepted()  // the next holder drops provisional bytes, as after a kill
+      state.phase = .ended(.failure(.claimIsLost))
+      state.writer += 1
+      (state.isWriting, state.reception) = (false, nil)
+      return true
+    }
+  }
+}

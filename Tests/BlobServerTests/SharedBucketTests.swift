@@ -1,0 +1,220 @@
+import BlobPostgres
+import BlobServer
+import BlobServerS3
+import BlobTesting
+import Blobs
+import TestSupport
+import Testing
+
+/// Stores in one bucket that share their uploads in a database.
+@Suite(.enabled(if: TestDatabase.isThereOrWanted, TestDatabase.reason)) struct SharedBucketTests {
+  private let database: TestDatabase
+  private let peer = S3Peer()
+
+  init() throws { database = try #require(TestDatabase.shared, TestDatabase.reason) }
+
+  @Test(arguments: StoreCheck.all)
+  func conforms(_ check: StoreCheck) async throws { try await check.run(.sharedBucket) }
+
+  private func store() throws -> S3Store { try peer.store(in: database, expire: .seconds(3600)) }
+
+  private func server() throws -> TestServer {
+    let folder = try TestFolder()
+    return TestServer(folder, try Server(ServerOptions(folder: folder.path, port: 0), store()))
+  }
+
+  private func ask(_ statement: String) throws -> [[String?]] {
+    try PostgresPool(database.url, most: 1).query(statement)
+  }
+
+  /// The rows of this bucket.
+  private func rows() throws -> Int {
+    let text = try ask("SELECT count(*) FROM fullbore.uploads WHERE place LIKE '%:\(peer.port)/%'")[0][0]
+    return try #require(text.flatMap { Int($0) })
+  }
+
+  /// As if the node of the claim were stopped: its lease has run out.
+  private func take(_ id: UploadID, by store: S3Store) throws {
+    let claims = try #require(store.abilities.claims)
+    for _ in 0..<1000 {
+      _ = try ask(
+        """
+        UPDATE fullbore.nodes SET lease = clock_timestamp() - interval '1 second'
+        WHERE node = (SELECT node FROM fullbore.uploads WHERE id = '\(id)')
+        """)
+      if case .taken = try claims.claim(id, waits: false) { return }
+    }
+    Issue.record("the claim was not taken")
+  }
+
+  @Test func eachRequestMayGoToAnotherServer() throws {
+    let servers = [try server(), try server(), try server()]
+    let bytes = pattern((13 << 20) + 5)
+    let upload = try servers[0].create("a.bin", length: bytes.count)
+    var (at, turn) = (0, 1)
+    for count in [3, 6 << 20, 70_000, 1, (6 << 20) + 5, 1 << 20, .max] {
+      #expect(try servers[turn % 3].offset(upload) == at)
+      let end = min(bytes.count, at.addingReportingOverflow(count).overflow ? .max : at + count)
+      let answer = try servers[(turn + 1) % 3].patch(upload, at: at, Array(bytes[at..<end]))
+      #expect(answer.status == 204, "\(answer.text)")
+      (at, turn) = (end, turn + 2)
+    }
+    #expect(at == bytes.count)
+    for server in servers { #expect(try server.offset(upload) == at) }
+    #expect(peer.objects["in/a.bin"]?.bytes == bytes)
+    #expect(peer.uploads.isEmpty && peer.objects.count == 1, "\(peer.objects.keys)")
+    let notes = try ask("SELECT count(*) FROM fullbore.notes JOIN fullbore.uploads USING (id) WHERE is_finished")
+    #expect(notes == [["0"]])
+  }
+
+  @Test func anUploadIsDeletedAtAnotherServer() throws {
+    let (first, second) = (try server(), try server())
+    let upload = try first.create("a.bin", length: 20 << 20)
+    #expect(try first.patch(upload, at: 0, pattern((6 << 20) + 9)).status == 204)
+    #expect(try second.ask("DELETE", upload, [tus]).status == 204)
+    #expect([404, 410].contains(try first.ask("HEAD", upload, [tus]).status))
+    #expect(try eventually { peer.uploads.isEmpty && peer.objects.isEmpty })
+    #expect(try eventually { try rows() == 0 })
+  }
+
+  /// The client comes back at another server before the first one has noticed that the connection is dead.
+  @Test func aServerThatIsStillReceivingLetsGo() throws {
+    let (first, second) = (try server(), try server())
+    let bytes = pattern(12 << 20)
+    let upload = try first.create("a.bin", length: bytes.count)
+    let old = try first.beginPatch(upload, at: 0, length: bytes.count, bytes, sent: 9 << 20)
+    #expect(try eventually { peer.uploads.values.contains { !$0.parts.isEmpty } })
+    let offset = try second.offset(upload)
+    #expect(offset == 8 << 20)
+    #expect(try second.patch(upload, at: offset, Array(bytes[offset...])).status == 204)
+    try old.send(Array(bytes[(9 << 20)...]))
+    #expect(try old.answer().status == 503)
+    #expect(peer.objects["in/a.bin"]?.bytes == bytes)
+  }
+
+  /// A server that was stopped goes on after another one has taken the claim. `count`: it is sending a tail, or a part.
+  @Test(arguments: [1 << 20, 8 << 20]) func aServerWithoutItsClaimChangesNothing(_ count: Int) throws {
+    let (zombie, other) = (try store(), try store())
+    defer {
+      zombie.close()
+      other.close()
+    }
+    let bytes = pattern(20 << 20)
+    let target = try ServedPath("a.bin".utf8)
+    let reception = try zombie.begin(.random(), for: target, length: Int64(bytes.count), modified: nil)
+    let record = UploadRecord(reception.id, target: target, length: Int64(bytes.count))
+    try zombie.save(record)
+    reception.expect(6 << 20)
+    try reception.append(Array(bytes[..<(6 << 20)]))
+    try reception.settle()
+    reception.expect(Int64(count))
+    // These bytes are others, so that they are noticed if they become a part of the file.
+    try reception.append([UInt8](repeating: 7, count: count - 1))
+    try take(record.id, by: other)
+    let next = try other.reopen(record.id)
+    #expect(next.length == 6 << 20)
+    next.expect(9 << 20)
+    try next.append(Array(bytes[(6 << 20)..<(15 << 20)]))
+    try next.settle()
+    // Only now the zombie's request gets its last byte.
+    #expect(throws: ServerError.self) {
+      try reception.append([7])
+      try reception.settle()
+    }
+    #expect(throws: ServerError.self) { try zombie.publish(reception, record, isSaved: true) }
+    #expect(throws: ServerError.self) { try zombie.save(record) }
+    zombie.delete(record.id)
+    next.expect(5 << 20)
+    try next.append(Array(bytes[(15 << 20)...]))
+    try next.settle()
+    #expect(try other.publish(next, record, isSaved: true).outcome == .created)
+    #expect(peer.objects["in/a.bin"]?.bytes == bytes)
+    #expect(try zombie.load(record.id)?.isFinished == true)
+    #expect(try eventually { peer.uploads.isEmpty && peer.objects.count == 1 }, "\(peer.objects.keys)")
+  }
+
+  /// A claim that was lost and got again is another one: what was begun under the first has no effect.
+  @Test func aClaimThatIsGotAgainIsAnotherOne() throws {
+    let (first, second) = (try store(), try store())
+    defer {
+      first.close()
+      second.close()
+    }
+    let target = try ServedPath("a.bin".utf8)
+    let old = try first.begin(.random(), for: target, length: 100, modified: nil)
+    let record = UploadRecord(old.id, target: target, length: 100)
+    try first.save(record)
+    try take(record.id, by: second)
+    try take(record.id, by: first)
+    #expect(throws: ServerError.self) {
+      old.expect(10)
+      try old.append(pattern(10))
+      try old.settle()
+    }
+    #expect(try first.load(record.id)?.offset == 0)
+  }
+
+  /// What a dead server had begun and not saved is deleted by another one.
+  @Test func whatADeadServerHasBegunIsDeleted() throws {
+    let (dead, other) = (try store(), try store())
+    defer {
+      dead.close()
+      other.close()
+    }
+    let target = try ServedPath("a.bin".utf8)
+    let reception = try dead.begin(.random(), for: target, length: 20 << 20, modified: nil)
+    reception.expect(20 << 20)
+    try reception.append(pattern(9 << 20))
+    #expect(peer.uploads.count == 1)
+    #expect(other.expire { _ in false }.isEmpty && peer.uploads.count == 1, "its server lives")
+    #expect(
+      try eventually {
+        _ = try ask("UPDATE fullbore.nodes SET lease = clock_timestamp() - interval '1 second'")
+        _ = other.expire { _ in false }
+        return peer.uploads.isEmpty
+      })
+    #expect(try eventually { try rows() == 0 })
+    #expect(throws: ServerError.self) { try reception.append(pattern(11 << 20)) }
+  }
+
+  @Test func aLostConnectionIsMadeAgain() throws {
+    let server = try server()
+    let bytes = pattern(12 << 20)
+    let upload = try server.create("a.bin", length: bytes.count)
+    var at = 0
+    while at < bytes.count {
+      _ = try ask(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'fullbore'")
+      let end = min(bytes.count, at + (3 << 20))
+      #expect(try server.patch(upload, at: at, Array(bytes[at..<end])).status == 204)
+      at = end
+    }
+    #expect(peer.objects["in/a.bin"]?.bytes == bytes)
+  }
+
+  @Test func aWrongURLIsToldWithoutItsPassword() throws {
+    for place in ["127.0.0.1:1/x", "[::1/x", "h/x?no=1"] {
+      let url = "postgres://me:hunter2@\(place)"
+      let error = #expect(throws: ServerError.self) { try PostgresRecords(url, for: "here") }
+      #expect(error?.message.contains("hunter2") == false, "\(error as Any)")
+    }
+  }
+}
+
+extension StoreFixture {
+  static let sharedBucket = StoreFixture(
+    "S3Store over PostgreSQL",
+    lacks: [.joining, .receptionDigests, .folders, .openVersions, .anyNames, .limit, .solitude]
+  ) {
+    let peer = S3Peer()
+    let database = try #require(TestDatabase.shared, TestDatabase.reason)
+    return { expire, _ in try peer.store(in: database, expire: expire) }
+  }
+}
+
+extension S3Peer {
+  /// A store in `in/` of the bucket, which shares its uploads with all others.
+  func store(in database: TestDatabase, expire: Duration) throws(ServerError) -> S3Store {
+    try store(PostgresRecords(database.url, for: "http://127.0.0.1:\(port)/"), expire: expire)
+  }
+}
