@@ -58,34 +58,6 @@ final class CutDownloads: Sendable {
   var all: [BytePath] { paths.withLock { $0.sorted() } }
 }
 
-extension FileStore {
-  package func unfinishedUploads(atMost most: Int) -> [UnfinishedUpload] {
-    guard let store, let names = try? store.names() else { return [] }
-    var found: [BytePath: UnfinishedUpload] = [:]
-    for name in names where found.count < most {
-      // A record that cannot be read is reported when the folder is served again.
-      guard let file = UploadFile(name), file.kind == .info, let saved = (try? load(file.id)) ?? nil,
-        !saved.isFinished, saved.record.parts == nil
-      else { continue }
-      let path = BytePath(path(of: saved.record).bytes)
-      let isPart = saved.record.isPart
-      // The parts of one file are one upload to whoever sends it.
-      let before = isPart ? found[path] : nil
-      found[path] = UnfinishedUpload(
-        path: path, received: saved.offset.addingClamped(before?.received ?? 0),
-        length: isPart ? nil : saved.record.length, isKept: true)
-    }
-    return found.values.sorted { $0.path < $1.path }
-  }
-
-  /// The path of the file that the upload, or its final upload, is to become.
-  private func path(of record: UploadRecord) -> ServedPath {
-    guard record.isPart else { return record.target }
-    if let final = claimant(of: record.id), let whole = (try? load(final)) ?? nil { return whole.record.target }
-    return record.namedTarget
-  }
-}
-
 extension UploadRecord {
   /// The target. Of a part, the path of the file that its metadata names: a part usually names the file, although its own
   /// name is never published.

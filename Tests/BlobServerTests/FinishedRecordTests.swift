@@ -64,7 +64,7 @@ struct FinishedRecordTests {
     let final = UploadRecord(
       UploadID(using: &random), target: try ServedPath("x".utf8), length: 0, .final(parts, text: text))
     try store.save(final)
-    _ = try store.publish(store.join(final), final, isSaved: true)
+    _ = try store.publish(store.joining.join(final), final, isSaved: true)
     #expect(folder.kept.count == 4)
     let id = try finish(store, "y")
     #expect(folder.kept == ["\(id).done"])

@@ -31,7 +31,7 @@ struct GroupHideTests {
     let members = try [("s/a.jpg", 100), ("a.mov", 200), ("s/a.jpg", 300)].map { name, count in
       try member(name, pattern(count), in: store)
     }
-    let error = #expect(throws: ServerError.self) { try store.publish(members, isResumed: false) }
+    let error = #expect(throws: ServerError.self) { try store.groups.publish(members, isResumed: false) }
     #expect(error?.status == 503)
     #expect(folder.read("s/a.jpg") == nil && folder.read("a.mov") == nil)
     for (member, count) in zip(members, [100, 200, 300]) { #expect(folder.read(data(member)) == pattern(count)) }
@@ -39,7 +39,7 @@ struct GroupHideTests {
     #expect(store.unfinished == 3)
     #expect(store.free == Self.total - 600)
     // Nothing is lost: without the last one, they can be published.
-    _ = try store.publish(Array(members.dropLast()), isResumed: false)
+    _ = try store.groups.publish(Array(members.dropLast()), isResumed: false)
     #expect(folder.read("s/a.jpg") == pattern(100) && folder.read("a.mov") == pattern(200))
     #expect(store.free == Self.total - 600)
   }
@@ -52,7 +52,7 @@ struct GroupHideTests {
     let members = try [("a.jpg", 100), ("a.mov", 200), ("a.mov", 300)].map { name, count in
       try member(name, pattern(count), in: store, name == "a.jpg" ? .replace : .keep)
     }
-    #expect(throws: ServerError.self) { try store.publish(members, isResumed: false) }
+    #expect(throws: ServerError.self) { try store.groups.publish(members, isResumed: false) }
     #expect(folder.read("a.jpg") == pattern(100))
     #expect(folder.read("a.mov") == nil)
     #expect(folder.read(data(members[1])) == pattern(200))
@@ -70,7 +70,7 @@ struct GroupHideTests {
     folder.write("other", pattern(10))
     folder.rename("other", to: "a.jpg")
     folder.rename("s", to: "t")
-    #expect(store.hideGroup(members.map(\.record.id)))
+    #expect(store.groups.hideGroup(members.map(\.record.id)))
     #expect(folder.read("a.jpg") == pattern(10))
     #expect(folder.read("t/a.mov") == pattern(100))
     #expect(folder.read("a.xmp") == nil)
@@ -112,4 +112,8 @@ struct GroupHideTests {
     }
     #expect(conflicts == 3, "\(rounds) rounds")
   }
+}
+
+extension FileStore {
+  fileprivate var groups: FileGroups { FileGroups(files: self) }
 }

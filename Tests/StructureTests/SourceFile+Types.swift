@@ -1,6 +1,6 @@
 import Foundation
 
-/// A struct, class or actor, as its declaration is written.
+/// A struct, class or actor, or an extension, as its declaration is written.
 struct DeclaredType: Equatable {
   let kind: String
   /// With the types around it.
@@ -12,8 +12,12 @@ struct DeclaredType: Equatable {
 }
 
 extension SourceFile {
-  /// The types that this file declares. It counts braces and words, which suffices for code that the formatter has laid out.
-  var types: [DeclaredType] {
+  /// The types that this file declares.
+  var types: [DeclaredType] { declarations.filter { $0.kind != "extension" } }
+
+  /// The types that this file declares or extends. It counts braces and words, which suffices for code that the formatter has
+  /// laid out.
+  var declarations: [DeclaredType] {
     var (found, open): ([DeclaredType], [DeclaredType]) = ([], [])
     var pending: (kind: String, name: String)?
     var (depth, isText) = (0, false)
@@ -44,7 +48,7 @@ extension SourceFile {
         open.removeLast()
       }
     }
-    return found.filter { $0.kind != "extension" }
+    return found
   }
 
   /// Whether a property has no getter. Observers may be on the next line.

@@ -56,24 +56,6 @@ package struct Concealment: Sendable {
   }
 }
 
-extension FileStore {
-  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
-    try concealment.target(at: path, in: folder) { () throws(ServerError) in try openTarget(at: path, in: folder) }
-  }
-
-  package func publish(
-    _ reception: any Reception, _ record: UploadRecord, isSaved: Bool
-  ) throws(ServerError) -> Publication {
-    try concealment.publication(at: record.target) { () throws(ServerError) in
-      try publishOpenly(reception, record, isSaved: isSaved)
-    }
-  }
-
-  package func remove(_ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void) throws(ServerError) {
-    try concealment.removal(of: path) { () throws(ServerError) in try removeOpenly(path, check) }
-  }
-}
-
 extension ServerError {
   /// The refusal for a client that may not know what kind of file has the name.
   func concealed(at path: ServedPath) -> ServerError {

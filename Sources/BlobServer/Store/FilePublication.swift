@@ -26,9 +26,9 @@ struct FilePublication {
   ) throws(ServerError) {
     guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
     (self.files, self.reception, self.record, self.isSaved) = (files, reception, record, isSaved)
-    store = try files.uploads()
+    store = try files.served.uploads()
     folder = try ServerError.retryable { () throws(ServerError) in
-      try files.folder(record.target.parent, creating: true)
+      try files.served.folder(record.target.parent, creating: true)
     }
   }
 
@@ -41,7 +41,7 @@ struct FilePublication {
         try record.existing.checkVersion(nil, at: record.target)
         return nil
       }
-      let item = try FileStore.item(before, record.target, in: folder)
+      let item = try ServedFolder.item(before, record.target, in: folder)
       try record.existing.admit(item, at: record.target, length: length)
       if record.existing.replaces(item) { return nil }
       let file = try ServerError.retryable { () throws(ServerError) in

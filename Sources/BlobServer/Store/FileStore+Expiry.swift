@@ -4,7 +4,7 @@ import Platform
 extension FileStore {
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
     // If the folder cannot be restored, the next round or the next upload tries again; that upload reports the error.
-    try? restoreOwnFolder()
+    try? served.restoreOwn(forgetUploads)
     guard let store, let names = try? store.names() else { return [] }
     var (now, isAsked) = (wallClock(), false)
     var expired: [UploadID] = []
@@ -12,7 +12,7 @@ extension FileStore {
       guard let file = UploadFile(name), [.info, .done, .bad].contains(file.kind), !isHeldByFinal(file.id) else {
         continue
       }
-      let parts = claims.withLock { $0.parts[file.id] } ?? []
+      let parts = joining.parts(of: file.id) ?? []
       if ([file.id] + parts).contains(where: isBusy) { continue }
       let modified =
         file.kind == .info
@@ -21,7 +21,7 @@ extension FileStore {
       let lifetime = file.kind == .info ? lifetime(of: file.id, store) : expiry
       // The file system is asked only if its answer may matter: the question changes a time on the disk, which may sleep.
       if !isAsked, modified.addingClamped(lifetime) <= now || modified > now.addingClamped(Self.clockDifference) {
-        (now, isAsked) = (self.now, true)
+        (now, isAsked) = (served.now, true)
       }
       if modified > now.addingClamped(Self.clockDifference) { beginToAge([file.id] + parts, store) }
       guard modified.addingClamped(lifetime) <= now else { continue }
@@ -30,9 +30,6 @@ extension FileStore {
     }
     return expired
   }
-
-  /// The present time by the clock of the file system. See `StateFolder.now`.
-  var now: Int64 { own.withLock { $0?.now } ?? wallClock() }
 
   /// See `UploadRecord.lifetime`.
   private func lifetime(of id: UploadID, _ store: Folder) -> Int64 {
@@ -43,7 +40,7 @@ extension FileStore {
 
   /// Returns false if the upload is a part that a final upload has claimed meanwhile.
   @discardableResult func deleteExpired(_ id: UploadID) -> Bool {
-    let final = try? unlessClaimed(id) { () throws(ServerError) in delete(id) }  // `delete` does not throw
+    let final = try? joining.unlessClaimed(id) { () throws(ServerError) in delete(id) }  // `delete` does not throw
     if final == nil { return true }
     if isHeldByFinal(id) { return false }
     delete(id)
@@ -54,7 +51,7 @@ extension FileStore {
   /// never a part itself. If damaged records say so, perhaps even that it is a part of itself, each upload expires by
   /// its own age.
   private func isHeldByFinal(_ id: UploadID) -> Bool {
-    claimant(of: id).map { claimant(of: $0) == nil } ?? false
+    joining.claimant(of: id).map { joining.claimant(of: $0) == nil } ?? false
   }
 
   /// The maximum assumed difference between clocks, in nanoseconds.
@@ -105,11 +102,37 @@ extension FileStore {
       guard let file = UploadFile(name), file.kind == .info, let record = try? store.record(file.id, name),
         !record.isPart
       else { return nil }
-      if let parts = record.parts { return parts.allSatisfy { isWhole($0, store) } ? record.asSaved : nil }
+      if let parts = record.parts { return parts.allSatisfy { joining.isWhole($0, store) } ? record.asSaved : nil }
       guard let status = try? store.status(file.id.data), record.isComplete(at: Int64(status.st_size)) else {
         return nil
       }
       return record.asSaved
     }
+  }
+
+  package func unfinishedUploads(atMost most: Int) -> [UnfinishedUpload] {
+    guard let store, let names = try? store.names() else { return [] }
+    var found: [BytePath: UnfinishedUpload] = [:]
+    for name in names where found.count < most {
+      // A record that cannot be read is reported when the folder is served again.
+      guard let file = UploadFile(name), file.kind == .info, let saved = (try? load(file.id)) ?? nil,
+        !saved.isFinished, saved.record.parts == nil
+      else { continue }
+      let path = BytePath(path(of: saved.record).bytes)
+      let isPart = saved.record.isPart
+      // The parts of one file are one upload to whoever sends it.
+      let before = isPart ? found[path] : nil
+      found[path] = UnfinishedUpload(
+        path: path, received: saved.offset.addingClamped(before?.received ?? 0),
+        length: isPart ? nil : saved.record.length, isKept: true)
+    }
+    return found.values.sorted { $0.path < $1.path }
+  }
+
+  /// The path of the file that the upload, or its final upload, is to become.
+  private func path(of record: UploadRecord) -> ServedPath {
+    guard record.isPart else { return record.target }
+    if let final = joining.claimant(of: record.id), let whole = (try? load(final)) ?? nil { return whole.record.target }
+    return record.namedTarget
   }
 }

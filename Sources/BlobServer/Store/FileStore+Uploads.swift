@@ -1,4 +1,3 @@
-import BlobCrypto
 import Blobs
 import Platform
 
@@ -16,7 +15,7 @@ import Platform
 //   finished: done is only valid as long as the target is the file that was published. If that file was deleted,
 //             moved or replaced, `load` deletes the record and reports 410, so that the client sends the file again.
 //   delete:   info is deleted first, then data. If killed in between, only data exists, which start-up deletes.
-//   join:     See FileStore+Joining.
+//   join:     See FileJoining.
 //
 // After a power failure, data may be shorter than what was acknowledged. Its size is the offset, so the client sees it.
 extension FileStore {
@@ -26,8 +25,26 @@ extension FileStore {
     try restoringOwnFolder { () throws(ServerError) in try receive(id, length: length) }
   }
 
+  /// Runs `work`. If it fails with ENOENT because somebody has removed `.fullbore`, the folder is created again and `work`
+  /// runs a second time. The uploads in the removed folder are lost. Throws at least 500 if the folder cannot be
+  /// created.
+  private func restoringOwnFolder<Result>(_ work: () throws(ServerError) -> Result) throws(ServerError) -> Result {
+    do throws(ServerError) {
+      return try work()
+    } catch {
+      guard error.systemError == ENOENT else { throw error }
+    }
+    do throws(ServerError) {
+      try served.restoreOwn(forgetUploads)
+      return try work()
+    } catch {
+      // The client's request was correct, so the status is at least 500.
+      throw ServerError(max(500, error.status), "\(ServedPath.storeName) was removed: \(error.message)")
+    }
+  }
+
   private func receive(_ id: UploadID, length: Int64?) throws(ServerError) -> any Reception {
-    let store = try uploads()
+    let store = try served.uploads()
     if let length { try quota.reserve(id, promised: length) }
     do throws(ServerError) {
       let file = try store.open(id.data, O_RDWR | O_CREAT | O_EXCL)
@@ -39,7 +56,7 @@ extension FileStore {
   }
 
   package func reopen(_ id: UploadID) throws(ServerError) -> any Reception {
-    let store = try uploads()
+    let store = try served.uploads()
     guard let status = try store.status(id.data) else { throw ServerError(410, "the upload is gone") }
     guard status.isFile else { throw ServerError(410, "the upload is gone: \(id.data) is not a file") }
     let file = try ServerError.retryable { () throws(ServerError) in try store.open(id.data, O_RDWR) }
@@ -48,7 +65,7 @@ extension FileStore {
   }
 
   package func save(_ record: UploadRecord) throws(ServerError) {
-    let store = try uploads()
+    let store = try served.uploads()
     // The bytes of a final upload are covered by the shares of its parts.
     if record.parts == nil { try quota.reserve(record.id, promised: record.length ?? 0) }
     let isNew = try store.status(record.id.info) == nil
@@ -60,11 +77,11 @@ extension FileStore {
         "what the request says of the upload, as its name, metadata or parts, takes more than \(Folder.largestRecord) bytes"
       )
     }
-    if let parts = record.parts, isNew { try claim(parts, for: record.id, store) }
+    if let parts = record.parts, isNew { try joining.claim(parts, for: record.id, store) }
     do throws(ServerError) {
       try store.write(record)
     } catch {
-      if isNew, record.parts != nil { releaseClaims(of: record.id, store) }
+      if isNew, record.parts != nil { joining.releaseClaims(of: record.id, store) }
       throw error
     }
     if isNew { saved.begin() }
@@ -72,7 +89,7 @@ extension FileStore {
 
   package func load(_ id: UploadID) throws(ServerError) -> SavedUpload? {
     guard let store else { return nil }
-    let now = now
+    let now = served.now
     if let record = try store.record(id, id.info) {
       if let waiting = try loadJoint(record, store, at: now) { return waiting }
       if let status = try store.status(id.data) {
@@ -95,6 +112,29 @@ extension FileStore {
     return SavedUpload(record: record.asSaved, offset: length, isFinished: true, expires: shown(expires, at: now))
   }
 
+  /// Loads a final upload without bytes, or a part that waits for the other parts or was taken over. nil: the upload is
+  /// loaded like any other. `now`: the present time of the file system.
+  private func loadJoint(
+    _ record: UploadRecord, _ store: Folder, at now: Int64
+  ) throws(ServerError) -> SavedUpload? {
+    if let parts = record.parts {
+      guard try store.status(record.id.data) == nil, let first = parts.first, try store.status(first.data) != nil,
+        let modified = ([record.id] + parts).compactMap({ lastByte(of: $0, store) }).max()
+      else { return nil }
+      return SavedUpload(
+        record: record, offset: 0, isFinished: false, expires: shown(modified.addingClamped(expiry), at: now))
+    }
+    // A claimed part expires together with its final upload.
+    guard record.isPart, let final = joining.claimant(of: record.id) else { return nil }
+    let expires = shown((lastByte(of: final, store) ?? now).addingClamped(expiry), at: now)
+    guard let status = try store.status(record.id.data) else {
+      return record.length.map { SavedUpload(record: record, offset: $0, isFinished: true, expires: expires) }
+    }
+    return SavedUpload(
+      record: record, offset: Int64(status.st_size), isFinished: false,
+      expires: max(expires, shown(status.modified.addingClamped(expiry), at: now)))
+  }
+
   private func isGone(_ id: UploadID, _ record: UploadRecord) -> ServerError {
     delete(id)
     return ServerError(410, "the upload is gone: \(record.target) is not the file any more that it was published as")
@@ -103,7 +143,7 @@ extension FileStore {
   package func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool {
     if !record.isPart { return try publishedFile(of: record) != nil }
     // A part's bytes are in the file of its final upload.
-    guard let store, let id = claimant(of: record.id) else { return false }
+    guard let store, let id = joining.claimant(of: record.id) else { return false }
     if try store.status(id.info) != nil { return true }
     // A final upload is never a part, even if a damaged record says so.
     guard let final = try store.record(id, id.done), !final.isPart else { return false }
@@ -114,7 +154,7 @@ extension FileStore {
   private func publishedFile(of record: UploadRecord) throws(ServerError) -> StoredItem? {
     let found: StoredItem?
     do throws(ServerError) {
-      found = try item(at: record.target)
+      found = try served.item(at: record.target)
     } catch {
       // The target is not a file, or a component of its path is not a folder. A missing permission may come back.
       if [403, 409].contains(error.status), error.systemError != EACCES { return nil }
@@ -125,23 +165,6 @@ extension FileStore {
       record.published.map { $0.isVersion(of: found) }
       ?? (found.length == record.length && record.inode ?? found.inode == found.inode)
     return isSame ? found : nil
-  }
-
-  package func digests(
-    of reception: any Reception, _ algorithms: [Digest.Algorithm]
-  ) throws(ServerError) -> [Digest.Algorithm: [UInt8]] {
-    guard let reception = reception as? FileReception else { preconditionFailure("a reception of another store") }
-    return try reception.digests(algorithms, interruption)
-  }
-
-  package func digest(
-    of file: OpenItem, _ algorithm: Digest.Algorithm, fromDisk: Bool, while isWanted: () -> Bool
-  ) throws(ServerError) -> [UInt8]? {
-    guard let descriptor = file.file else { preconditionFailure("a file of another store") }
-    if fromDisk { dropCachedContent(descriptor.number) }
-    let found = try FileReception.digests(
-      [algorithm], of: descriptor, length: file.item.length, interruption, { "read a file" }, while: isWanted)
-    return found?[algorithm]
   }
 
   func publishOpenly(
@@ -191,6 +214,13 @@ extension FileStore {
     finished.withLock { $0.remove(id) }
     quota.release(id)
     deleteParts(of: id, store)
+  }
+
+  func deleteParts(of id: UploadID, _ store: Folder) {
+    // The claims are removed first: a damaged record may name the upload itself as a part.
+    guard let parts = joining.forgetClaims(of: id) else { return }
+    for part in parts { delete(part) }
+    store.unlink(id.join)
   }
 
   package func onShortage(_ submit: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {

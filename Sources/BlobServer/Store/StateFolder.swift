@@ -49,32 +49,3 @@ struct StateFolder: Sendable {
 
 /// The time of a file as this computer's clock shows it, for clients. `now`: the present time by the clock of its file system.
 package func shown(_ time: Int64, at now: Int64) -> Int64 { wallClock().addingClamped(time.subtractingClamped(now)) }
-
-extension FileStore {
-  /// Runs `work`. If it fails with ENOENT because somebody has removed `.fullbore`, the folder is created again and `work`
-  /// runs a second time. The uploads in the removed folder are lost. Throws at least 500 if the folder cannot be
-  /// created.
-  func restoringOwnFolder<Result>(_ work: () throws(ServerError) -> Result) throws(ServerError) -> Result {
-    do throws(ServerError) {
-      return try work()
-    } catch {
-      guard error.systemError == ENOENT else { throw error }
-    }
-    do throws(ServerError) {
-      try restoreOwnFolder()
-      return try work()
-    } catch {
-      // The client's request was correct, so the status is at least 500.
-      throw ServerError(max(500, error.status), "\(ServedPath.storeName) was removed: \(error.message)")
-    }
-  }
-
-  /// Creates `.fullbore` again if somebody has removed it.
-  func restoreOwnFolder() throws(ServerError) {
-    try own.withLock { (own) throws(ServerError) in
-      guard let old = own, try !old.isIn(root) else { return }
-      own = try StateFolder(in: root, path)
-      forgetUploads()
-    }
-  }
-}

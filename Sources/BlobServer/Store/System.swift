@@ -114,6 +114,16 @@ struct Folder: Sendable {
     throw failed("look at", name.description)
   }
 
+  /// If the status cannot be read, every request reports that.
+  var isDeleted: Bool { (try? status())?.st_nlink == 0 }
+
+  /// How many more bytes can be stored on its disk; nil: the system does not tell.
+  var free: Int64? {
+    var status = statvfs()
+    if fstatvfs(number, &status) != 0 { return nil }
+    return Int64(clamping: UInt128(status.f_bavail) * UInt128(status.f_frsize))
+  }
+
   /// The status of the folder itself.
   func status() throws(ServerError) -> stat {
     var status = stat()

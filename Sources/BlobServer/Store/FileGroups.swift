@@ -12,23 +12,25 @@ import Platform
 //   hide:     If another file takes a name between begin and show, or while no server runs, the members that are shown get
 //             their own names back in .fullbore, and FIRST.group is removed. A member that has replaced a file stays, since
 //             that file is gone, and so does another file that a program has put in a member's place.
-extension FileStore {
+struct FileGroups: GroupPublishing {
+  let files: FileStore
+
   @discardableResult
-  package func prepare(_ reception: any Reception, _ record: UploadRecord) throws(ServerError) -> Bool {
+  func prepare(_ reception: any Reception, _ record: UploadRecord) throws(ServerError) -> Bool {
     do throws(ServerError) {
-      var publication = try FilePublication(of: reception, record, isSaved: true, in: self)
+      var publication = try FilePublication(of: reception, record, isSaved: true, in: files)
       if try publication.meet() != nil { return true }
       try publication.sync()
       return false
     } catch {
-      throw concealment.isOn ? error.concealed(at: record.target) : error
+      throw files.concealment.isOn ? error.concealed(at: record.target) : error
     }
   }
 
-  package func publish(_ group: [PendingMember], isResumed: Bool) throws(ServerError) -> [Publication] {
+  func publish(_ group: [PendingMember], isResumed: Bool) throws(ServerError) -> [Publication] {
     var members: [FilePublication] = []
     for member in group {
-      members.append(try FilePublication(of: member.reception, member.record, isSaved: true, in: self))
+      members.append(try FilePublication(of: member.reception, member.record, isSaved: true, in: files))
     }
     var same: [Int: StoredItem] = [:]
     for index in members.indices {
@@ -55,7 +57,7 @@ extension FileStore {
       } else {
         publication = try members[index].settle()
       }
-      if concealment.isOn, publication.outcome == .same { publication.conceal() }
+      if files.concealment.isOn, publication.outcome == .same { publication.conceal() }
       publication.group = group[index].record.group
       publications.append(publication)
     }
@@ -63,17 +65,17 @@ extension FileStore {
     return publications
   }
 
-  package func hasBytes(of id: UploadID) -> Bool {
+  func hasBytes(of id: UploadID) -> Bool {
     do throws(ServerError) {
-      return try uploads().status(id.data) != nil
+      return try files.served.uploads().status(id.data) != nil
     } catch {
       // The folder cannot be read now, so that the upload cannot be published.
       return true
     }
   }
 
-  package func hideGroup(_ ids: [UploadID]) -> Bool {
-    guard let store else { return false }
+  func hideGroup(_ ids: [UploadID]) -> Bool {
+    guard let store = files.served.store else { return false }
     var shown: [(UploadRecord, UInt64?)] = []
     for id in ids where !hasBytes(of: id) {
       // The record of a member that is finished has another name, and one that cannot be read names no file.
@@ -99,16 +101,16 @@ extension FileStore {
 
   private func hide(_ record: UploadRecord, _ inode: UInt64) throws(ServerError) {
     let (data, name) = (record.id.data, record.target.name)
-    let (store, folder) = (try uploads(), try folder(record.target.parent))
+    let (store, folder) = (try files.served.uploads(), try files.served.folder(record.target.parent))
     func isOurs(_ status: stat?) -> Bool { status?.isFile == true && status.map { UInt64($0.st_ino) } == inode }
     guard isOurs(try folder.status(name)) else { return }
     var length: Int64 = 0
-    let isHidden = try quota.changing { () throws(ServerError) -> Bool in
+    let isHidden = try files.quota.changing { () throws(ServerError) -> Bool in
       if renameNew(folder, name, store, data) != 0 { throw failed("take back", record.target.description) }
       let status = try store.status(data)
       length = status.map { Int64($0.st_size) } ?? 0
       if isOurs(status) {
-        quota.remove(length)
+        files.quota.remove(length)
         return true
       }
       // Another program has put its file there just now.
@@ -117,14 +119,14 @@ extension FileStore {
     }
     if !isHidden { return }
     // The bytes had room before.
-    _ = try? quota.reserve(record.id, held: length)
+    _ = try? files.quota.reserve(record.id, held: length)
     // Unfinished uploads expire by this time, which was the client's.
     data.withCString { _ = utimensat(store.number, $0, nil, 0) }
   }
 
   private func beginGroup(_ ids: [UploadID]) throws(ServerError) {
     guard ids.count > 1, let first = ids.first else { return }
-    let store = try uploads()
+    let store = try files.served.uploads()
     let draft = BytePath("\(first).draft")
     let file = try store.open(draft, O_WRONLY | O_CREAT | O_TRUNC)
     var text = ids.map { "\($0)\n" }.joined() + "end\n"
@@ -139,12 +141,12 @@ extension FileStore {
     try store.sync("\(ServedPath.storeName)")
   }
 
-  package func endGroup(_ members: [UploadID]) {
-    if let first = members.first { store?.unlink(first.group) }
+  func endGroup(_ members: [UploadID]) {
+    if let first = members.first { files.served.store?.unlink(first.group) }
   }
 
-  package func begunGroups() -> [[UploadID]] {
-    guard let store, let names = try? store.names() else { return [] }
+  func begunGroups() -> [[UploadID]] {
+    guard let store = files.served.store, let names = try? store.names() else { return [] }
     return names.compactMap { name in
       guard let file = UploadFile(name), file.kind == .group else { return nil }
       // A list that cannot be read is left alone: its members wait for their clients.

@@ -1,11 +1,15 @@
 import Blobs
 import Platform
 
-extension FileStore {
+/// Lists folders of a store in a folder.
+struct FolderLister: FolderListing {
+  let served: ServedFolder
+  let interruption: Cancellation
+
   package func list(
     _ path: ServedPath, after start: BytePath?, atMost limit: Int
   ) throws(ServerError) -> FolderPage {
-    let folder = try self.folder(path)
+    let folder = try served.folder(path)
     let (names, hasMore) = try firstNames(of: folder, after: start, atMost: limit)
     var entries: [StoredEntry] = []
     for name in names {
@@ -19,7 +23,7 @@ extension FileStore {
   }
 
   package func count(_ path: ServedPath) throws(ServerError) -> Int {
-    let folder = try self.folder(path)
+    let folder = try served.folder(path)
     var count = 0
     try folder.forEachName { name in
       if name.bytes.first == UInt8(ascii: ".") { return }
@@ -51,46 +55,5 @@ extension FileStore {
     }
     cut()
     return (names, hasMore)
-  }
-}
-
-extension FileStore {
-  package var free: Int64? {
-    let onDisk = root.free
-    guard let inQuota = quota.free else { return onDisk }
-    return onDisk.map { min($0, inQuota) } ?? inQuota
-  }
-
-  package var isBoundByLimit: Bool { quota.free.map { $0 <= root.free ?? .max } ?? false }
-
-  package func takeRefusal() -> Bool { quota.takeRefusal() }
-}
-
-extension FileStore {
-  /// Does not tell where the folder is, because whoever asks for `/healthz` may read it.
-  package var problem: String? { foundProblem.map { $0.replacing("\(path)", with: "the served folder") } }
-
-  private var foundProblem: String? {
-    if let trouble = trouble.withLock({ $0 }) { return trouble }
-    guard let store else { return nil }  // a read-only server does not write
-    for folder in [root, store] {
-      if folder.isDeleted { return "\(path) was deleted" }
-      if let reason = folder.problemOfWriting() {
-        return "\(path) cannot be written: \(String(cString: strerror(reason)))"
-      }
-    }
-    return root.free == 0 ? "the disk of \(path) is full" : nil
-  }
-}
-
-extension Folder {
-  /// If the status cannot be read, every request reports that.
-  var isDeleted: Bool { (try? status())?.st_nlink == 0 }
-
-  /// How many more bytes can be stored on its disk; nil: the system does not tell.
-  fileprivate var free: Int64? {
-    var status = statvfs()
-    if fstatvfs(number, &status) != 0 { return nil }
-    return Int64(clamping: UInt128(status.f_bavail) * UInt128(status.f_frsize))
   }
 }

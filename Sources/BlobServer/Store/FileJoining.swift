@@ -1,5 +1,6 @@
 import Blobs
 import Platform
+import Synchronization
 
 // A final upload takes over the data file of its first part, and the bytes of the other parts are appended:
 //
@@ -16,19 +17,27 @@ import Platform
 //
 // So extra disk space is only needed for the bytes copied between two syncs, and none if the file system shares blocks.
 
-/// Maps parts to their final uploads.
-struct Claims {
-  var finals: [UploadID: UploadID] = [:]
-  var parts: [UploadID: [UploadID]] = [:]
-  /// Parts that are being deleted and cannot be claimed.
-  var deleted: Set<UploadID> = []
-}
+/// Knows which final uploads have claimed which parts, and joins the parts.
+final class FileJoining: PartJoining {
+  private struct Claims {
+    var finals: [UploadID: UploadID] = [:]
+    var parts: [UploadID: [UploadID]] = [:]
+    /// Parts that are being deleted and cannot be claimed.
+    var deleted: Set<UploadID> = []
+  }
+  private let claims = Mutex(Claims())
+  private let served: ServedFolder
+  private let quota: Quota
+  private let interruption: Cancellation
 
-extension FileStore {
+  init(_ served: ServedFolder, _ quota: Quota, _ interruption: Cancellation) {
+    (self.served, self.quota, self.interruption) = (served, quota, interruption)
+  }
+
   /// The number of bytes copied between two syncs.
   private static let stretch: Int64 = 64 << 20
 
-  package func claimant(of part: UploadID) -> UploadID? { claims.withLock { $0.finals[part] } }
+  func claimant(of part: UploadID) -> UploadID? { claims.withLock { $0.finals[part] } }
 
   func claim(_ parts: [UploadID], for id: UploadID, _ store: Folder) throws(ServerError) {
     try claims.withLock { (claims) throws(ServerError) in
@@ -53,7 +62,7 @@ extension FileStore {
 
   private static func isGone(_ part: UploadID) -> ServerError { ServerError(410, "the part \(part) is gone") }
 
-  package func unlessClaimed(
+  func unlessClaimed(
     _ part: UploadID, _ delete: () throws(ServerError) -> Void
   ) throws(ServerError) -> UploadID? {
     let claimant = claims.withLock { claims in
@@ -72,7 +81,7 @@ extension FileStore {
   }
 
   /// Removes the claims of a final upload and returns its parts; nil if it is not a final upload.
-  @discardableResult private func forgetClaims(of id: UploadID) -> [UploadID]? {
+  @discardableResult func forgetClaims(of id: UploadID) -> [UploadID]? {
     claims.withLock { claims in
       let parts = claims.parts.removeValue(forKey: id)
       for part in parts ?? [] { claims.finals[part] = nil }
@@ -80,48 +89,28 @@ extension FileStore {
     }
   }
 
-  /// Restores the claims of a final upload at start-up.
-  func findClaims(of id: UploadID, _ store: Folder) throws(ServerError) {
+  /// Forgets the uploads of a folder that is not there any more.
+  func forgetAll() { claims.withLock { $0 = Claims() } }
+
+  /// The parts that a final upload has claimed; nil for other uploads.
+  func parts(of id: UploadID) -> [UploadID]? { claims.withLock { $0.parts[id] } }
+
+  /// Restores the claims of a final upload at start-up. Returns those of its parts that were not finished, although it is.
+  func findClaims(of id: UploadID, _ store: Folder) throws(ServerError) -> [UploadID] {
     let unfinished = try store.record(id, id.info)
     let finished = unfinished == nil ? try store.record(id, id.done) : nil
     guard let parts = (unfinished ?? finished)?.parts else {
       store.unlink(id.join)
-      return
+      return []
     }
     claims.withLock { claims in
       for part in parts { claims.finals[part] = id }
       claims.parts[id] = parts
     }
-    if unfinished != nil { return }
-    for part in parts where try store.status(part.info) != nil { finish(part, store) }
-  }
-
-  func deleteParts(of id: UploadID, _ store: Folder) {
-    // The claims are removed first: a damaged record may name the upload itself as a part.
-    guard let parts = forgetClaims(of: id) else { return }
-    for part in parts { delete(part) }
-    store.unlink(id.join)
-  }
-
-  /// Loads a final upload without bytes, or a part that waits for the other parts or was taken over. nil: the upload is
-  /// loaded like any other. `now`: the present time of the file system.
-  func loadJoint(_ record: UploadRecord, _ store: Folder, at now: Int64) throws(ServerError) -> SavedUpload? {
-    if let parts = record.parts {
-      guard try store.status(record.id.data) == nil, let first = parts.first, try store.status(first.data) != nil,
-        let modified = ([record.id] + parts).compactMap({ lastByte(of: $0, store) }).max()
-      else { return nil }
-      return SavedUpload(
-        record: record, offset: 0, isFinished: false, expires: shown(modified.addingClamped(expiry), at: now))
-    }
-    // A claimed part expires together with its final upload.
-    guard record.isPart, let final = claimant(of: record.id) else { return nil }
-    let expires = shown((lastByte(of: final, store) ?? now).addingClamped(expiry), at: now)
-    guard let status = try store.status(record.id.data) else {
-      return record.length.map { SavedUpload(record: record, offset: $0, isFinished: true, expires: expires) }
-    }
-    return SavedUpload(
-      record: record, offset: Int64(status.st_size), isFinished: false,
-      expires: max(expires, shown(status.modified.addingClamped(expiry), at: now)))
+    if unfinished != nil { return [] }
+    var open: [UploadID] = []
+    for part in parts where try store.status(part.info) != nil { open.append(part) }
+    return open
   }
 
   /// Whether all bytes of the part are available, in its own file or in its final upload.
@@ -134,7 +123,7 @@ extension FileStore {
 
   /// The number of bytes that a final upload has taken over from its parts; nil for other uploads.
   func joined(_ id: UploadID, _ store: Folder) throws(ServerError) -> Int64? {
-    guard let parts = claims.withLock({ $0.parts[id] }) else { return nil }
+    guard let parts = parts(of: id) else { return nil }
     var sum: Int64 = 0
     for part in parts where try store.status(part.data) == nil {
       sum = sum.addingClamped(try length(of: part, store))
@@ -149,9 +138,9 @@ extension FileStore {
     return length
   }
 
-  package func join(_ record: UploadRecord) throws(ServerError) -> any Reception {
+  func join(_ record: UploadRecord) throws(ServerError) -> any Reception {
     guard let parts = record.parts, let total = record.length else { preconditionFailure("no final upload") }
-    let store = try uploads()
+    let store = try served.uploads()
     var lengths: [Int64] = []
     for part in parts { lengths.append(try length(of: part, store)) }
     if try store.status(record.id.data) == nil { try takeOver(parts[0], lengths[0], for: record.id, store) }

@@ -1,20 +1,22 @@
 import Blobs
 import Platform
 
-extension FileStore {
-  package var isInterrupted: Bool { interruption.isCancelled }
+/// Lists trees of folders of a store in a folder.
+struct TreeLister: FolderArchiving {
+  let served: ServedFolder
+  let interruption: Cancellation
 
   package func tree(
     _ top: ServedPath, named name: String, while isWanted: () -> Bool
   ) throws(ServerError) -> FolderTree {
-    let own = self.own.withLock { $0?.identity }
-    var tree = try FolderTree(try folder(top).status(), name: name)
+    let own = served.ownIdentity
+    var tree = try FolderTree(try served.folder(top).status(), name: name)
     var index = 0
     // Folders are read in the order in which they were found, so nothing grows with the depth of the tree.
     while index < tree.entries.count {
       if tree.entries[index].isFolder {
         let path = index == 0 ? top : try Self.path(top, tree.path(of: index))
-        try add(folder(path), path, at: index, to: &tree, without: own, isWanted)
+        try add(served.folder(path), path, at: index, to: &tree, without: own, isWanted)
       }
       index += 1
     }
@@ -44,7 +46,9 @@ extension FileStore {
     names.sort()
     var found: [(name: BytePath, status: stat)] = []
     for (number, name) in names.enumerated() {
-      if isInterrupted || number % 256 == 0 && !isWanted() { throw ServerError(503, "the list was interrupted") }
+      if interruption.isCancelled || number % 256 == 0 && !isWanted() {
+        throw ServerError(503, "the list was interrupted")
+      }
       guard let status = try folder.status(name) else { continue }
       let item = StoredItem(status)
       if !item.isFolder && !status.isFile || FileIdentity(status) == own { continue }

@@ -32,8 +32,9 @@ extension ExistingRule {
   }
 }
 
-extension FileStore {
-  func openTarget(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
+extension ServedFolder {
+  /// The state of a path at which a file is to be published, as `PublishedFiles.target`.
+  func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
     if let path, path.isRoot { return TargetState(item: try item(at: path)) }
     var place = path?.parent ?? folder
     do throws(ServerError) {
@@ -60,7 +61,7 @@ extension FileStore {
     try refuseOwnFolder(path)
     let onSameMount = try root.folder(onSameMount: path)
     let folder = if let onSameMount { onSameMount } else { try root.folder(path) }
-    guard let device = own.withLock({ $0?.device }) else { return (folder, nil) }
+    guard let device = device else { return (folder, nil) }
     // A subvolume is not a mount, but has a device number of its own.
     let isElsewhere = try folder.status().st_dev != device
     if isElsewhere || onSameMount == nil {
