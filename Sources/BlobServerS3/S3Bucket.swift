@@ -22,6 +22,12 @@ struct S3Bucket: Sendable {
   /// The object of a file.
   func url(of path: ServedPath) -> HTTPURL { path.isRoot ? place : place.appending(pathBytes: path.bytes) }
 
+  /// nil: no object has this name.
+  func head(of path: ServedPath) throws(ServerError) -> S3Head? {
+    let url = self.url(of: path)
+    return try wait { s3, context async throws(UploadError) in try await s3.head(of: url, context) }
+  }
+
   /// The beginning of the names of all objects in a folder.
   func folder(_ path: ServedPath) -> HTTPURL {
     path.isRoot ? place : place.appending(pathBytes: path.bytes + [UInt8(ascii: "/")])

@@ -15,7 +15,7 @@ extension S3Reception {
     try state.withLock { (state) throws(ServerError) in
       if state.sender != nil { throw ServerError(500, "the upload \(id) is still being written") }
       if state.buffer.isEmpty, state.current.tail.length > 0 {
-        state.buffer = try store.readTail(of: id, state.current.tail)
+        state.buffer = try store.tails.read(of: id, state.current.tail)
       }
       // A multipart upload is completed once at most, also if a server that was stopped goes on with that later.
       let isOnce = isShared && !state.buffer.isEmpty && !store.isUnsaved(id)

@@ -90,7 +90,7 @@ final class S3Reception: Reception {
         throw error
       }
       state.permit = permit
-      if stored.tail.length > 0 { state.buffer = try store.readTail(of: id, stored.tail) }
+      if stored.tail.length > 0 { state.buffer = try store.tails.read(of: id, stored.tail) }
       return
     }
     let isShort = stored.isEmpty && coming == state.total && coming <= S3Store.mostInMemory
@@ -102,7 +102,7 @@ final class S3Reception: Reception {
     let isPart = length >= store.leastPart(of: stored.next) || stored.inParts + length == state.total
     let sender = try isPart ? partSender(length, &state) : tailSender(length, &state)
     state.sender = sender
-    if stored.tail.length > 0 { try store.copyTail(of: id, stored.tail, to: sender) }
+    if stored.tail.length > 0 { try store.tails.copy(of: id, stored.tail, to: sender) }
   }
 
   private func tailSender(_ length: Int64, _ state: inout State) throws(ServerError) -> PartSender {

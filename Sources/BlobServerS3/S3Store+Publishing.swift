@@ -35,7 +35,7 @@ extension S3Store {
     // With a rule that replaces nothing, the request that makes the object asks whether the name is free.
     var asks = record.existing.replaces
     for _ in 0..<3 {
-      let head = asks ? try head(of: record.target) : nil
+      let head = asks ? try bucket.head(of: record.target) : nil
       if let head {
         let item = StoredItem(head)
         // An earlier attempt has made it, after which the server was killed.
@@ -98,7 +98,9 @@ extension S3Store {
     if !wasThere, let tag = result?.state["etag"] {
       return (StoredItem(length: length, tag: tag, record.modified, 0), wasThere)
     }
-    guard let head = try head(of: record.target) else { throw ServerError(503, "\(record.target) was not stored") }
+    guard let head = try bucket.head(of: record.target) else {
+      throw ServerError(503, "\(record.target) was not stored")
+    }
     return (StoredItem(head), wasThere)
   }
 
@@ -109,7 +111,7 @@ extension S3Store {
     var rest = content.digests[...]
     var (digest, left) = (Digest(.sha256), rest.first?.length ?? 0)
     var isSame = true
-    _ = try read(object, content.length) { bytes in
+    _ = try reader.read(object, content.length) { bytes in
       var bytes = bytes
       while !bytes.isEmpty, isSame {
         guard let piece = rest.first else { return false }
@@ -142,7 +144,7 @@ extension S3Store {
     }
     if !stored.tails.isEmpty {
       let id = record.id
-      try bucket.wait { [self] _, _ async throws(UploadError) in try await deleteTails(of: id, stored) }
+      try bucket.wait { [tails] _, _ async throws(UploadError) in try await tails.delete(of: id, stored) }
     }
     reception.hasBeenPassedOn()
     var record = record
@@ -154,41 +156,5 @@ extension S3Store {
       state.unfinished.remove(record.id)
       state.untouched.remove(record.id)
     }
-  }
-
-  // MARK: Tails
-
-  /// Reads a tail into memory, which it is short enough for.
-  func readTail(of id: UploadID, _ tail: StoredBytes.Tail) throws(ServerError) -> [UInt8] {
-    var bytes: [UInt8] = []
-    try readTail(of: id, tail) { (piece) throws(ServerError) in bytes += piece }
-    return bytes
-  }
-
-  /// Sends a tail as the beginning of a part.
-  func copyTail(of id: UploadID, _ tail: StoredBytes.Tail, to sender: PartSender) throws(ServerError) {
-    try readTail(of: id, tail) { (piece) throws(ServerError) in try sender.write(all: piece) }
-  }
-
-  private func readTail(
-    of id: UploadID, _ tail: StoredBytes.Tail, _ take: ([UInt8]) throws(ServerError) -> Void
-  ) throws(ServerError) {
-    let url = bucket.tail(of: id, tail.name)
-    let head = try bucket.wait { s3, context async throws(UploadError) in try await s3.head(of: url, context) }
-    guard let head, head.length >= tail.length else { throw ServerError(410, "bytes of the upload are gone") }
-    let feed = S3Content(bucket: bucket, url: url, tag: head.tag).start(0..<tail.length)
-    defer { feed.stop() }
-    let digest = Digest(.sha256)
-    loop: while true {
-      switch feed.waitForNext() {
-      case .bytes(let bytes):
-        bytes.withUnsafeBytes { digest.update($0) }
-        try take(bytes)
-      case .end: break loop
-      case .failed, .nothing: throw ServerError(503, "the server's store has not given the bytes of an upload back")
-      }
-    }
-    // A tail of other bytes must not become a part of the file.
-    if Digest.hex(digest.value()) != tail.sha256 { throw ServerError(410, "bytes of the upload were changed") }
   }
 }

@@ -103,7 +103,7 @@ extension S3Store {
   }
 
   package func isStillPublished(_ record: UploadRecord) throws(ServerError) -> Bool {
-    guard let head = try head(of: record.target) else { return false }
+    guard let head = try bucket.head(of: record.target) else { return false }
     return record.published?.isVersion(of: StoredItem(head)) ?? false
   }
 

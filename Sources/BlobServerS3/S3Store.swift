@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Folders are the beginnings of names: a file and a folder of one name do not exclude each other. What is replaced or
 /// deleted while a client reads it ends that response.
-package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestReading {
+package final class S3Store: UploadStore, FileRemoval {
   let bucket: S3Bucket
   let records: any RecordKeeping
   let expiry: Int64
@@ -86,7 +86,9 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
   }
 
   package var abilities: StoreAbilities {
-    StoreAbilities(removal: self, listing: self, digests: self, claims: records.claims, waitsForNetwork: true)
+    StoreAbilities(
+      removal: self, listing: S3Lister(bucket: bucket, interruption: interruption), digests: reader,
+      claims: records.claims, waitsForNetwork: true)
   }
 
   /// The size of a part in bytes. Later parts are larger, so that an upload of any length has at most 10,000.
@@ -94,6 +96,10 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
 
   /// The least bytes of a part that is not the last one. The server refuses fewer than 5 MiB.
   func leastPart(of number: Int) -> Int64 { max(5 << 20, partSize(of: number) / 2) }
+
+  /// Reads whole objects.
+  var reader: S3ObjectReader { S3ObjectReader(interruption: interruption) }
+  var tails: S3Tails { S3Tails(bucket: bucket) }
 
   // MARK: Room and operation
 
@@ -118,11 +124,6 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
     for reception in left { reception.retreat() }
     _ = deletions.wait(atMost: .seconds(10)) { $0 == 0 ? () : nil }
     records.close()
-  }
-
-  /// Throws 503 after `interrupt`.
-  func check() throws(ServerError) {
-    if interruption.isCancelled { throw ServerError(503, "the server is stopping") }
   }
 
   // MARK: Deleting
@@ -173,56 +174,50 @@ package final class S3Store: UploadStore, FileRemoval, FolderListing, DigestRead
 
   private func delete(_ id: UploadID, _ stored: StoredBytes) async throws(UploadError) {
     if let session = stored.session { try await bucket.s3.abort(session, bucket.context) }
-    try await deleteTails(of: id, stored)
+    try await tails.delete(of: id, stored)
   }
 
-  func deleteTails(of id: UploadID, _ stored: StoredBytes) async throws(UploadError) {
-    for name in stored.tails { try await bucket.s3.delete(bucket.tail(of: id, name), bucket.context) }
+  // MARK: Files
+
+  package func item(at path: ServedPath) throws(ServerError) -> StoredItem? {
+    if path.isRoot { return .folder }
+    if let head = try bucket.head(of: path) { return StoredItem(head) }
+    let folder = bucket.folder(path)
+    let page = try bucket.wait { s3, context async throws(UploadError) in
+      try await s3.page(of: folder, most: 1, context)
+    }
+    return page?.entries.isEmpty == false ? .folder : nil
   }
-}
 
-/// Whether the bucket's server knows `If-Match` for requests that make an object. Some answer 501 to it. Then the version of
-/// what is replaced is only asked for before.
-final class WriteConditions: Sendable {
-  private let isRefused = Atomic(false)
-
-  var areKnown: Bool { !isRefused.load(ordering: .relaxed) }
-
-  func noteUnknown() { isRefused.store(true, ordering: .relaxed) }
-}
-
-/// Memory that several uploads share.
-final class MemoryBudget: Sendable {
-  /// Gives the memory back when it is released.
-  final class Permit: Sendable {
-    private let budget: MemoryBudget
-    private let bytes: Mutex<Int>
-    fileprivate init(_ budget: MemoryBudget, _ bytes: Int) {
-      self.budget = budget
-      self.bytes = Mutex(bytes)
-    }
-    deinit { shrink(to: 0) }
-
-    /// Gives back what is not needed.
-    func shrink(to least: Int) {
-      let freed = bytes.withLock { bytes in
-        defer { bytes = min(bytes, least) }
-        return max(0, bytes - least)
-      }
-      budget.free.withLock { $0 += freed }
-    }
+  package func target(at path: ServedPath?, in folder: ServedPath) throws(ServerError) -> TargetState {
+    try concealment.target(at: path, in: folder) { () throws(ServerError) in try target(at: path) }
   }
-  private let free: Mutex<Int>
 
-  init(_ bytes: Int) { free = Mutex(bytes) }
-
-  /// nil: not enough is left.
-  func take(_ bytes: Int) -> Permit? {
-    let isTaken = free.withLock { free in
-      if free < bytes { return false }
-      free -= bytes
-      return true
+  private func target(at path: ServedPath?) throws(ServerError) -> TargetState {
+    guard let path else { return TargetState() }
+    if path.isRoot { return TargetState(item: .folder) }
+    guard String(validating: path.bytes, as: UTF8.self) != nil else {
+      throw ServerError(400, "\(path): a name in S3 is UTF-8")
     }
-    return isTaken ? Permit(self, bytes) : nil
+    return TargetState(item: try bucket.head(of: path).map { StoredItem($0) })
+  }
+
+  package func open(_ path: ServedPath) throws(ServerError) -> OpenItem {
+    if !path.isRoot, let head = try bucket.head(of: path) {
+      let content = S3Content(bucket: bucket, url: bucket.url(of: path), tag: head.tag)
+      return OpenItem(item: StoredItem(head), content: .remote(content))
+    }
+    if try item(at: path)?.isFolder == true { throw ServerError(409, "\(path) is a folder") }
+    throw ServerError(404, "nothing is at \(path)")
+  }
+
+  package func remove(
+    _ path: ServedPath, _ check: (StoredItem) throws(ServerError) -> Void
+  ) throws(ServerError) {
+    guard !path.isRoot, let head = try bucket.head(of: path) else { throw ServerError(404, "no file \(path)") }
+    try check(StoredItem(head))
+    let url = bucket.url(of: path)
+    try bucket.wait { s3, context async throws(UploadError) in try await s3.delete(url, context) }
+    quota.remove(head.length)
   }
 }
