@@ -2,24 +2,8 @@ import BlobHTTP
 import CCurl
 import Platform
 
-extension ConnectionWorker {
-  /// Translates libcurl's error into a message with operation, place and reason.
-  func error(_ transfer: Transfer, _ dialer: Dialer, _ proxy: Proxy?, _ result: CURLcode) -> TransportError {
-    let failure = DialFailure(
-      dialer, transfer, proxy, result, options, tooLate: tooLate(transfer, dialer.route))
-    let (code, words) = failure.descriptorProblem ?? failure.proxyProblem ?? failure.tlsProblem ?? failure.other
-    // A connection that is closed during the TLS handshake has brought no response either.
-    return TransportError(code, "\(transfer.job.name): \(words)", isUnanswered: code == .broken)
-  }
-
-  func tooLate(_ transfer: Transfer, _ route: Route) -> String {
-    "no connection to \(transfer.server) within \(options.connect)"
-      + ((route.proxy ?? route.relay).map { " through the proxy \($0)" } ?? "")
-  }
-}
-
 /// Describes why libcurl could not make a connection.
-private struct DialFailure {
+struct DialFailure {
   private let dialer: Dialer
   private let transfer: Transfer
   private let proxy: Proxy?
@@ -27,16 +11,26 @@ private struct DialFailure {
   private let options: SocketTransport.Options
   private let text: String
   /// The message for the case that the connect timeout was reached.
-  private let tooLate: String
+  private var tooLate: String { Self.tooLate(transfer, dialer.route, options) }
   private var server: String { transfer.server }
 
   init(
-    _ dialer: Dialer, _ transfer: Transfer, _ proxy: Proxy?, _ result: CURLcode, _ options: SocketTransport.Options,
-    tooLate: String
+    _ dialer: Dialer, _ transfer: Transfer, _ proxy: Proxy?, _ result: CURLcode, _ options: SocketTransport.Options
   ) {
-    self.tooLate = tooLate
     (self.dialer, self.transfer, self.proxy, self.result, self.options) = (dialer, transfer, proxy, result, options)
     text = dialer.words.isEmpty ? String(cString: curl_easy_strerror(result)) : dialer.words
+  }
+
+  /// A message with operation, place and reason.
+  var error: TransportError {
+    let (code, words) = descriptorProblem ?? proxyProblem ?? tlsProblem ?? other
+    // A connection that is closed during the TLS handshake has brought no response either.
+    return TransportError(code, "\(transfer.job.name): \(words)", isUnanswered: code == .broken)
+  }
+
+  static func tooLate(_ transfer: Transfer, _ route: Route, _ options: SocketTransport.Options) -> String {
+    "no connection to \(transfer.server) within \(options.connect)"
+      + ((route.proxy ?? route.relay).map { " through the proxy \($0)" } ?? "")
   }
 
   /// The system's message for libcurl's `CURLINFO_OS_ERRNO`; nil: libcurl reports no error number.
@@ -45,7 +39,7 @@ private struct DialFailure {
     return number == 0 ? nil : String(cString: strerror(Int32(number))).lowercased()
   }
 
-  var other: (TransportError.Code, String) {
+  private var other: (TransportError.Code, String) {
     switch result {
     case CURLE_COULDNT_RESOLVE_HOST: (.resolve, "no address is known for \(transfer.job.request.url.host)")
     case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: (.connect, "\(systemError ?? text) (\(server))")
@@ -58,14 +52,14 @@ private struct DialFailure {
   }
 
   /// The process or the system has no descriptors left, so no socket could be made.
-  var descriptorProblem: (TransportError.Code, String)? {
+  private var descriptorProblem: (TransportError.Code, String)? {
     guard result == CURLE_COULDNT_CONNECT, [EMFILE, ENFILE].contains(dialer.socketError) else { return nil }
     let words = String(cString: strerror(dialer.socketError)).lowercased()
     return (.connect, "no connection to \(server) can be made: \(words) (the limit is ulimit -n)")
   }
 
   /// Covers only TLS inside the TLS of a proxy: all other TLS does not use libcurl.
-  var tlsProblem: (TransportError.Code, String)? {
+  private var tlsProblem: (TransportError.Code, String)? {
     // The certificate of an https proxy is verified before the CONNECT request.
     let proxy = proxy.flatMap { $0.scheme == "https" && dialer.number(CURLINFO_HTTP_CONNECTCODE) == 0 ? $0 : nil }
     let server = proxy.map { "the proxy \($0)" } ?? server
@@ -88,7 +82,7 @@ private struct DialFailure {
     }
   }
 
-  var proxyProblem: (TransportError.Code, String)? {
+  private var proxyProblem: (TransportError.Code, String)? {
     guard let proxy else { return nil }
     // For a proxy that forwards plain http requests, libcurl connects to the proxy as if it were the server.
     let isDialled = dialer.route.relay != nil

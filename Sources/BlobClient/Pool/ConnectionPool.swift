@@ -84,12 +84,11 @@ final class ConnectionPool: Sendable {
   let proxies: ProxyRules
   // A `Monitor` rather than a `Mutex`, because the thread sanitizer understands pthread locks.
   let state: Monitor<State>
-  /// Bytes that are reserved for buffers of transfers.
-  let buffered = Atomic(0)
+  let budget: BufferBudget
   private let hasActivity = Atomic(false)
   private let waiters = Atomic(0)
   /// Buffers for a head with a small body, or for the TLS records of such a request.
-  let smallBuffers = BufferPool(size: ConnectionWorker.longestHead + Int(ConnectionWorker.smallBody) + (8 << 10))
+  let smallBuffers = BufferPool(size: WorkerBuffers.longestHead + Int(WorkerBuffers.smallBody) + (8 << 10))
 
   let habits = ServerHabits()
   let stalls = StalledServers()
@@ -98,6 +97,7 @@ final class ConnectionPool: Sendable {
   init(_ options: SocketTransport.Options) {
     precondition(Self.libraryIsReady)
     self.options = options
+    budget = BufferBudget(fixed: options.uploadBuffer)
     state = Monitor(
       State(
         width: options.adapts
@@ -114,7 +114,7 @@ final class ConnectionPool: Sendable {
       if job.onlyConnects { return .start }
       if let body = job.body {
         state.expected = nil
-        let isSentWithHead = body.length ?? 0 < ConnectionWorker.smallBody
+        let isSentWithHead = body.length ?? 0 < WorkerBuffers.smallBody
         state.width.begins(isCostly: job.request.url.scheme == "https" && !isSentWithHead)
       }
       if state.active >= state.width.width { state.width.catchUp(underWay: state.bytesUnderWay) }

@@ -41,7 +41,7 @@ final class QueuedExchange: Sendable {
   private let share: Atomic<Int64>
   /// Cancels reads from the source.
   let cancellation = Cancellation()
-  private let pool: ConnectionPool
+  let pool: ConnectionPool
   private let phase = Atomic<Phase>(.new)
   private let place = Mutex(Place())
 

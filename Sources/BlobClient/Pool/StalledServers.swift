@@ -42,12 +42,3 @@ final class StalledServers: Sendable {
     }
   }
 }
-
-extension ConnectionWorker {
-  /// Called when the exchange, or the connection for it, has waited for `StalledServers.shortest`.
-  func noteStall() {
-    guard let url = transfer?.job.request.url else { return }
-    pool.closeIdle(at: url)
-    pool.stalls.note(url)
-  }
-}

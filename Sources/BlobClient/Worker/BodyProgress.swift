@@ -23,7 +23,7 @@ struct BodyProgress {
   /// The body is sent in chunks. RFC 9112 §7.1.
   var isChunked: Bool { length == nil || hasTrailers }
   /// The body is sent together with the head.
-  var isSmall: Bool { !isChunked && length! < ConnectionWorker.smallBody }
+  var isSmall: Bool { !isChunked && length! < WorkerBuffers.smallBody }
   /// This attempt has handed the whole body to the connection.
   var isSent: Bool { isChunked ? hasEndedChunks : handed >= length! }
 

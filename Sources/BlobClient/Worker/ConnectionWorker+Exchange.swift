@@ -11,15 +11,17 @@ extension ConnectionWorker {
     // The request is composed before a connection is chosen: reading a slow source could take so long that the server
     // closes the connection meanwhile, since servers wait only a few seconds for a request.
     var head = try compose(transfer, by: relay)
-    defer { if !pool.smallBuffers.mayBeKept { giveBackSmall() } }
+    defer { if !pool.smallBuffers.mayBeKept { buffers.giveBackSmall() } }
     // If a server closes idle connections just as requests arrive, it is unknown whether it has read the request.
     let url = transfer.request.url
     let mayReuse = !pool.habits.mixesResponses(url) && (!pool.habits.closesIdle(url) || transfer.job.mayBeRepeated)
-    if mayReuse, isKept(for: url, through: proxy), !transfer.job.exchange.needsNewConnection || kept!.exchanges == 0 {
+    if mayReuse, connections.isKept(for: url, through: proxy),
+      !transfer.job.exchange.needsNewConnection || connections.kept!.exchanges == 0
+    {
       if let answer = try talk(transfer, head, by: relay) { return answer }
       head = try compose(transfer, by: relay)
     }
-    try connect(transfer, through: proxy)
+    try connections.connect(transfer, through: proxy)
     guard let answer = try talk(transfer, head, by: relay) else {
       preconditionFailure("a new connection was never idle")
     }
@@ -28,8 +30,8 @@ extension ConnectionWorker {
 
   /// Writes the request's head to `small`, and reads a small body behind it. Returns the head's length.
   private func compose(_ transfer: Transfer, by relay: Proxy?) throws(TransportError) -> Int {
-    takeSmall(for: transfer.request, by: relay)
-    let head = write(headOf: transfer.request, transfer, by: relay)
+    buffers.takeSmall(for: transfer.request, by: relay)
+    let head = heads.write(transfer, by: relay, into: buffers.small)
     if transfer.body.isSmall { try readSmallBody(transfer, at: head) }
     return head
   }
@@ -39,27 +41,27 @@ extension ConnectionWorker {
   private func talk(_ transfer: Transfer, _ head: Int, by relay: Proxy?) throws(TransportError) -> HTTPResponse? {
     let request = transfer.request
     let isSmall = transfer.body.isSmall
-    var talk = HTTP1Exchange(kept!, head: head)
-    takenBuffer = 0
-    defer { giveBackPiece() }
+    var talk = HTTP1Exchange(connections.kept!, head: head)
+    buffers.begin()
+    defer { buffers.giveBackPiece() }
     if isSmall {
       talk.waits = talk.wire.canWait
       talk.small.size += Int(transfer.body.length!)
     } else {
-      talk.body = body(of: transfer, over: talk.wire)
+      talk.body = buffers.body(of: transfer, over: talk.wire)
       talk.body!.begin(on: talk.wire)
     }
-    let connection = kept.take()!
+    let connection = connections.kept.take()!
     connection.discards(true)
     connection.lets(wait: isSmall)
     transfer.attempts = 0
     transfer.beginAttempt()
     // Closes the connection, without `close_notify`, unless it was stored again for the next request.
-    defer { if kept == nil { connection.wire.close() } }
+    defer { if connections.kept == nil { connection.wire.close() } }
     var watch = StallTimer(options, transfer)
     do throws(TransportError) {
       while !talk.isOver {
-        if transfer.job.isCancelled { throw cancelled(transfer) }
+        if transfer.job.isCancelled { throw transfer.cancelled() }
         try step(&talk, transfer, &watch)
       }
     } catch {
@@ -69,17 +71,17 @@ extension ConnectionWorker {
       throw error
     }
     if let head = transfer.response.head.final, talk.isAnswered || !transfer.body.isSent {
-      if talk.isAnswered, UnaskedResponse.isOne(UnsafeRawBufferPointer(responseBuffer).prefix(talk.held)) {
+      if talk.isAnswered, UnaskedResponse.isOne(UnsafeRawBufferPointer(buffers.response).prefix(talk.held)) {
         pool.habits.noteMixedResponses(request.url)
       }
-      try checkIsOwn(connection, transfer)
+      try pool.habits.checkIsOwn(connection, transfer)
       if talk.isReusable, !pool.habits.mixesResponses(request.url), talk.wire.giveBack() {
         connection.becomesIdle(after: transfer)
-        kept = connection
+        connections.kept = connection
       } else if talk.isAnswered, talk.held == 0, !talk.isFirst {
         // The connection is closed now, and no later request would find what has arrived.
         connection.becomesIdle(after: transfer)
-        _ = note(talk.wire.idleState, of: connection)
+        _ = connections.note(talk.wire.idleState, of: connection)
       }
       let response = HTTPResponse(head: head, body: transfer.response.content)
       return relay.map { response.withoutSecrets(of: $0) } ?? response
@@ -88,11 +90,11 @@ extension ConnectionWorker {
     let wasClosedIdle = connection.wasIdle && transfer.response.received == 0
     if wasClosedIdle {
       pool.habits.noteIdleClose(request.url)
-      noteLoss(of: connection)
+      connections.noteLoss(of: connection)
     }
     if wasClosedIdle, transfer.job.mayBeRepeated {
       if talk.body?.hasBegun == false { return nil }
-      if try rewind(transfer) { return nil }
+      if try transfer.rewind() { return nil }
     }
     throw broken(transfer, talk)
   }
@@ -100,28 +102,9 @@ extension ConnectionWorker {
   private func readSmallBody(_ transfer: Transfer, at start: Int) throws(TransportError) {
     let end = start + Int(transfer.body.length!)
     while start + Int(transfer.body.given) < end {
-      let room = UnsafeMutableRawBufferPointer(rebasing: small[start + Int(transfer.body.given)..<end])
-      try read(transfer, into: room)
+      let room = UnsafeMutableRawBufferPointer(rebasing: buffers.small[start + Int(transfer.body.given)..<end])
+      try transfer.read(into: room)
     }
-  }
-
-  /// Provides `small`. A head that is longer than most gets a larger buffer for this request.
-  private func takeSmall(for request: HTTPRequest, by relay: Proxy?) {
-    var size = request.mostHeadBytes + options.userAgent.utf8.count
-    if let relay { size += (relay.basicCredentials?.utf8.count ?? 0) + request.url.host.utf8.count * 4 + 64 }
-    let excess = size - Self.longestHead
-    if excess > 0 {
-      giveBackSmall()
-      small = .allocate(byteCount: pool.smallBuffers.size + excess, alignment: 16)
-    } else if small.isEmpty {
-      small = pool.smallBuffers.take()
-    }
-  }
-
-  func giveBackSmall() {
-    if small.isEmpty { return }
-    if small.count == pool.smallBuffers.size { pool.smallBuffers.give(small) } else { small.deallocate() }
-    small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   }
 
   private func step(_ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer)
@@ -149,8 +132,10 @@ extension ConnectionWorker {
     }
     let events =
       outcome == .limited
-      ? waitForRate(talk.wire, transfer, atMost: limit)
-      : wait(for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit)
+      ? connections.waiter.waitForRate(
+        talk.wire, transfer, wanted: transfer.wanted(buffers.piece.count), atMost: limit)
+      : connections.waiter.wait(
+        for: talk.wire, POLLIN | (outcome == .blocked ? POLLOUT : 0), atMost: limit, transfer)
     if events != 0 && events != POLLOUT { try drain(&talk, transfer, &watch) }
   }
 
@@ -159,7 +144,7 @@ extension ConnectionWorker {
     _ talk: inout HTTP1Exchange, _ transfer: Transfer, _ watch: inout StallTimer
   ) throws(TransportError) {
     while try receive(&talk, transfer) {
-      if transfer.job.isCancelled { throw cancelled(transfer) }
+      if transfer.job.isCancelled { throw transfer.cancelled() }
       _ = try watch.wait(transfer)
     }
   }
@@ -176,24 +161,26 @@ extension ConnectionWorker {
   /// Sends as much as the connection accepts. `.moved` before everything is sent: it is time to look for a response.
   private func push(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) -> SendOutcome {
     if !talk.small.isSent {
-      let left = UnsafeRawBufferPointer(rebasing: small[talk.small.sent..<talk.small.size])
+      let left = UnsafeRawBufferPointer(rebasing: buffers.small[talk.small.sent..<talk.small.size])
       // The body may have to wait for the rate limit, and the server should see the head meanwhile.
       let hasMore = talk.body != nil && transfer.job.grant == nil
       let count = talk.wire.send(left, isWhole: talk.small.sent == 0, hasMore: hasMore)
       guard let count else { return .broken }
       talk.small.sent += count
-      if talk.body == nil { report(transfer, handedOver: talk.small.sentOfBody) }
+      if talk.body == nil { transfer.report(handedOver: talk.small.sentOfBody) }
       if !talk.small.isSent { return .blocked }
-      if !pool.smallBuffers.mayBeKept { giveBackSmall() }
+      if !pool.smallBuffers.mayBeKept { buffers.giveBackSmall() }
     }
     guard let body = talk.body else { return .moved }
     let look = AnswerCheck(after: body)
     while !talk.isSent, !transfer.job.isCancelled, !look.isDue(for: body) {
       // The worker does not wait for the rate limit here, because the server may send something meanwhile.
-      if let grant = transfer.job.grant, body.awaitsSource, grant.timeLeft(upTo: wanted(transfer)) > .zero {
+      if let grant = transfer.job.grant, body.awaitsSource,
+        grant.timeLeft(upTo: transfer.wanted(buffers.piece.count)) > .zero
+      {
         return .limited
       }
-      let outcome = try advance(body, transfer)
+      let outcome = try transfer.advance(body)
       if outcome != .moved && !talk.isSent { return outcome }
     }
     return .moved
@@ -203,8 +190,8 @@ extension ConnectionWorker {
   private func receive(
     _ talk: inout HTTP1Exchange, _ transfer: Transfer, waiting: Bool = false
   ) throws(TransportError) -> Bool {
-    if responseBuffer.isEmpty || talk.isCrowded { makeRoom(after: talk.held) }
-    let room = UnsafeMutableRawBufferPointer(rebasing: responseBuffer[talk.held...])
+    if buffers.response.isEmpty || talk.isCrowded { buffers.makeRoom(after: talk.held) }
+    let room = UnsafeMutableRawBufferPointer(rebasing: buffers.response[talk.held...])
     let received =
       waiting
       ? pool.whileWaiting { talk.wire.receive(into: room, waiting: true) }
@@ -231,48 +218,38 @@ extension ConnectionWorker {
     return !talk.isOver
   }
 
-  /// Most responses are short, and each worker has a response buffer: one that is full grows to the longest permitted line.
-  private func makeRoom(after held: Int) {
-    let size = responseBuffer.isEmpty ? 4 << 10 : ResponseFraming.longestLine
-    if size == responseBuffer.count { return }
-    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
-    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: responseBuffer[..<held]))
-    responseBuffer.deallocate()
-    responseBuffer = larger
-  }
-
   private func take(_ talk: inout HTTP1Exchange, _ transfer: Transfer) throws(TransportError) {
     var used = 0
     defer {
       talk.held -= used
       if used > 0 {
-        responseBuffer.baseAddress!.copyMemory(from: responseBuffer.baseAddress! + used, byteCount: talk.held)
+        buffers.response.baseAddress!.copyMemory(from: buffers.response.baseAddress! + used, byteCount: talk.held)
       }
     }
     while !talk.frame.isWhole {
-      let bytes = UnsafeRawBufferPointer(rebasing: responseBuffer[used..<talk.held])
+      let bytes = UnsafeRawBufferPointer(rebasing: buffers.response[used..<talk.held])
       var isTaken = true
       switch talk.frame.next(of: bytes) {
       case .more: return
-      case .lineTooLong: throw tooLong(transfer, line: ResponseFraming.longestLine)
-      case .sectionTooLong: throw tooLong(transfer, ResponseFraming.longestSection)
-      case .malformed: throw notHTTP(transfer)
+      case .lineTooLong: throw transfer.tooLong(line: ResponseFraming.longestLine)
+      case .sectionTooLong: throw transfer.tooLong(ResponseFraming.longestSection)
+      case .malformed: throw transfer.notHTTP()
       case .framing(let count): used += count
       case .content(let count):
         used += count
-        isTaken = take(content: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        isTaken = transfer.take(content: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
       case .line(let count):
         used += count
-        isTaken = take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        isTaken = transfer.take(line: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         if isTaken, talk.frame.isInHead, let head = transfer.response.head.final {
-          try checkHasArrived(talk, head, transfer)
-          if !talk.frame.begin(head, to: transfer.job.request.method) { throw notHTTP(transfer) }
-          if transfer.body.isSent, isAnswer(head, talk) { talk.headThatCounts = head }
+          try pool.habits.checkHasArrived(talk, head, transfer)
+          if !talk.frame.begin(head, to: transfer.job.request.method) { throw transfer.notHTTP() }
+          if transfer.body.isSent, talk.isAnswer(head) { talk.headThatCounts = head }
         }
       }
       if !isTaken {
         if let head = transfer.response.head.final, 200..<300 ~= head.status, !transfer.body.isSent {
-          noteEarlySuccess(talk, transfer)
+          pool.habits.noteEarlySuccess(talk, transfer)
         }
         throw transfer.failure!
       }

@@ -9,37 +9,21 @@ final class ConnectionWorker {
   let pool: ConnectionPool
   let inbox: WorkerInbox
   var options: SocketTransport.Options { pool.options }
-  /// The buffer from which heads and small bodies are sent together. Borrowed from the pool, or allocated for an
-  /// unusually long head.
-  var small = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// Header lines that all requests to the last request's server have in common.
-  var standing: (url: HTTPURL, lines: [(name: String, line: String)])?
-  /// Bytes of the pool's budget that the current exchange uses.
-  var takenBuffer = 0
-  /// The connection, while no exchange uses it.
-  var kept: IdleConnection?
-  /// The failure of a connection that was made ahead of its requests; the message lacks the name of a request.
-  var failedAhead: (url: HTTPURL, since: SuspendingClock.Instant, error: TransportError)?
-  /// Received bytes of a response. Allocated for the first response.
-  var responseBuffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// Buffer for a body that is read before it is sent. Allocated for the first body that needs it.
-  var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// The current exchange.
-  var transfer: Transfer?
+  let connections: ConnectionMaker
+  var buffers: WorkerBuffers
+  var heads: RequestHeads
   /// Runs the tasks that continue on this thread with their responses.
   private let ready = ReadyTasks()
 
   init(_ pool: ConnectionPool, _ inbox: WorkerInbox) {
     self.pool = pool
     self.inbox = inbox
+    connections = ConnectionMaker(pool, inbox)
+    buffers = WorkerBuffers(pool)
+    heads = RequestHeads(userAgent: pool.options.userAgent)
   }
 
-  deinit {
-    letGo()
-    responseBuffer.deallocate()
-    giveBackSmall()
-    piece.deallocate()
-  }
+  deinit { connections.letGo() }
 
   /// Works until the transport is closed or this worker is abandoned. While it waits it retains nothing of the last
   /// exchange: the source's files are closed, and the exchange's closures are released.
@@ -55,7 +39,7 @@ final class ConnectionWorker {
   }
 
   private func nextJob() -> QueuedExchange? {
-    inbox.wait(atMost: Self.shortest, thenCall: rest, checking: { checkIdle() }, closing: letGo)
+    inbox.wait(atMost: Self.shortest, thenCall: rest, checking: { connections.checkIdle() }, closing: connections.letGo)
   }
 
   /// After less idle time, a worker keeps its buffers: usually the next request follows the last response at once.
@@ -63,40 +47,31 @@ final class ConnectionWorker {
 
   private enum End { case further(QueuedExchange), idle, abandoned }
 
-  /// Frees the large buffers of an idle worker, which the pool no longer counts. Its connection has nothing to send, and
-  /// is closed in the ordinary way from now on.
   private func rest() {
-    checkIdle()
-    kept?.discards(false)
-    if case .sealed(let channel)? = kept?.wire { channel.rest() }
-    giveBackSmall()
-    piece.deallocate()
-    piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    connections.rest()
+    buffers.rest()
   }
 
   private func work(on job: QueuedExchange) -> End {
     guard job.begin(on: inbox) else {
-      return pool.next(for: inbox, after: job, ExchangeOutcome(), kept: kept?.url).map { .further($0) } ?? .idle
+      return pool.next(for: inbox, after: job, ExchangeOutcome(), kept: connections.kept?.url).map { .further($0) }
+        ?? .idle
     }
     let (answer, outcome) = exchange(job)
     guard job.settle() else { return .abandoned }
     // The worker becomes idle before the caller gets the response, so that its next request finds this worker and its
     // connection.
-    if let kept, pool.stalls.take(at: kept.url) { letGo() }
-    let waiting = pool.next(for: inbox, after: job, outcome, kept: kept?.url)
+    if let kept = connections.kept, pool.stalls.take(at: kept.url) { connections.letGo() }
+    let waiting = pool.next(for: inbox, after: job, outcome, kept: connections.kept?.url)
     ready.run { job.resume(answer) }
     return waiting.map { .further($0) } ?? .idle
   }
 
   private func exchange(_ job: QueuedExchange) -> (QueuedExchange.Answer, ExchangeOutcome) {
     let transfer = Transfer(job)
-    self.transfer = transfer
-    defer {
-      self.transfer = nil
-      // The thread that reads ahead may be blocked in the source.
-      if transfer.body.isReadAhead { job.cancellation.cancel() }
-    }
-    if let failure = prepare(transfer) { return (.failure(failure), ExchangeOutcome()) }
+    // The thread that reads ahead may be blocked in the source.
+    defer { if transfer.body.isReadAhead { job.cancellation.cancel() } }
+    if let failure = transfer.prepare() { return (.failure(failure), ExchangeOutcome()) }
     if job.body == nil || !pool.isLearning { return (exchange(transfer), ExchangeOutcome()) }
     transfer.times = ExchangeTimes(at: MonotonicClock().now)
     let answer = exchange(transfer)
@@ -107,10 +82,10 @@ final class ConnectionWorker {
     do throws(TransportError) {
       let proxy = try pool.proxies.proxy(for: transfer.job.request.url)
       if transfer.job.onlyConnects {
-        try connectAhead(transfer, through: proxy)
+        try connections.connectAhead(transfer, through: proxy)
         return .success(HTTPResponse(head: HTTPHead(status: 0, headers: [:]), body: []))
       }
-      try openBody(transfer)
+      try transfer.openBody()
       if let body = transfer.job.body, body.length == nil { pool.counts(transfer.job, transfer.body.length) }
       return .success(try answer(transfer, through: proxy))
     } catch {
@@ -120,17 +95,5 @@ final class ConnectionWorker {
       }
       return .failure(error)
     }
-  }
-
-  /// Reports how many bytes of the body this attempt has handed to the connection.
-  func report(_ transfer: Transfer, handedOver sent: Int64) {
-    let new = transfer.body.noteHanded(sent)
-    if new == 0 { return }
-    transfer.job.exchange.sent(new)
-    if let piece = transfer.times?.piece(sent: sent) { pool.passed(piece) }
-  }
-
-  func cancelled(_ transfer: Transfer) -> TransportError {
-    transfer.job.cancelled("after \(transfer.body.sent) bytes were sent")
   }
 }

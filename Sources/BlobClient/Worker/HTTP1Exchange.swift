@@ -22,7 +22,7 @@ struct HTTP1Exchange {
   /// The response is awaited in the `recv` call itself.
   var waits = false
 
-  init(_ connection: ConnectionWorker.IdleConnection, head: Int) {
+  init(_ connection: IdleConnection, head: Int) {
     wire = connection.wire
     isFirst = connection.exchanges == 0
     small = SmallBytes(head: head, size: head)
@@ -33,6 +33,13 @@ struct HTTP1Exchange {
   /// Whether another request may follow on this connection: request and response are complete.
   var isReusable: Bool {
     isAnswered && isSent && held == 0 && frame.isWhole && frame.keepsConnection
+  }
+
+  /// Whether a response that has passed `ServerHabits.checkHasArrived` is the one to this request, with all its bytes, although the rest
+  /// of it does not come. Over a connection that was used before, it may be a second response to an earlier request, and a
+  /// connection that breaks does not show that.
+  func isAnswer(_ head: HTTPHead) -> Bool {
+    isFirst && (200..<300 ~= head.status || !wire.hasUnacknowledgedRequest)
   }
 }
 

@@ -1,17 +1,19 @@
 import BlobHTTP
 import Blobs
 
-extension ConnectionWorker {
-  /// Bodies shorter than this are read completely and sent with the head.
-  static let smallBody: Int64 = 64 << 10
-  /// The size of the shared buffers for heads; longer heads get their own buffer.
-  static let longestHead = 8 << 10
+/// Writes the heads of a worker's requests.
+struct RequestHeads {
+  let userAgent: String
+  /// Header lines that all requests to the last request's server have in common.
+  private var standing: (url: HTTPURL, lines: [(name: String, line: String)])?
 
-  /// Writes the head of the request to the beginning of `small`, which must have room for it. Returns the head's
-  /// length.
+  init(userAgent: String) { self.userAgent = userAgent }
+
+  /// Writes the head of the request to the beginning of `room`, which must be large enough. Returns the head's length.
   /// - `relay`: the proxy that receives the request instead of its server. RFC 9112 §3.2.2.
-  func write(headOf request: HTTPRequest, _ transfer: Transfer, by relay: Proxy?) -> Int {
-    var writer = HeadWriter(room: small)
+  mutating func write(_ transfer: Transfer, by relay: Proxy?, into room: UnsafeMutableRawBufferPointer) -> Int {
+    let request = transfer.request
+    var writer = HeadWriter(room: room)
     writer.put(request.method)
     writer.put(" ")
     if relay != nil { writer.put("http://\(request.url.authority)") }
@@ -38,10 +40,10 @@ extension ConnectionWorker {
   }
 
   /// Fields that every request to this server has, unless the request sets them itself.
-  private func standingLines(for url: HTTPURL) -> [(name: String, line: String)] {
+  private mutating func standingLines(for url: HTTPURL) -> [(name: String, line: String)] {
     if let standing, standing.url.isAtServer(of: url) { return standing.lines }
     let lines = [
-      ("Host", "Host: \(url.authority)\r\n"), ("User-Agent", "User-Agent: \(options.userAgent)\r\n"),
+      ("Host", "Host: \(url.authority)\r\n"), ("User-Agent", "User-Agent: \(userAgent)\r\n"),
       ("Accept", "Accept: */*\r\n"),
     ]
     standing = (url, lines)
@@ -58,7 +60,7 @@ extension HTTPRequest {
   var mostHeadBytes: Int {
     let fields = headers.fields.reduce(512) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
     let size = fields + url.text.utf8.count
-    return size < ConnectionWorker.longestHead / 4 ? size : size + 2 * url.text.utf8.count + 2048
+    return size < WorkerBuffers.longestHead / 4 ? size : size + 2 * url.text.utf8.count + 2048
   }
 }
 

@@ -35,4 +35,25 @@ final class Transfer {
     body.beginAttempt()
     response.beginAttempt()
   }
+
+  /// `host:port`, for messages.
+  var server: String { "\(job.request.url.host):\(job.request.url.port)" }
+
+  /// The progress of the exchange, for messages. For a request without a body, the received bytes matter.
+  var reached: String {
+    job.body == nil && response.received > 0
+      ? "after \(response.received) bytes had come" : "after \(body.sent) bytes were sent"
+  }
+
+  /// Reports how many bytes of the body this attempt has handed to the connection.
+  func report(handedOver sent: Int64) {
+    let new = body.noteHanded(sent)
+    if new == 0 { return }
+    job.exchange.sent(new)
+    if let piece = times?.piece(sent: sent) { job.pool.passed(piece) }
+  }
+
+  func cancelled() -> TransportError {
+    job.cancelled("after \(body.sent) bytes were sent")
+  }
 }

@@ -3,58 +3,18 @@ import Blobs
 import CCurl
 import Platform
 
-extension ConnectionWorker {
-  /// A connection that no request is using.
-  final class IdleConnection {
-    let wire: Connection
-    /// A URL at its server.
-    let url: HTTPURL
-    let proxy: Proxy?
-    var since = SuspendingClock.now
-    /// The connection was idle: the server may have closed it before the next request arrives.
-    var wasIdle = false
-    /// For how long it had been idle when a request took it.
-    var idleTime = Duration.zero
-    /// The number of completed exchanges.
-    private(set) var exchanges = 0
-    /// The upload that the last exchange has stored something of. nil after the first exchange, whose response cannot be
-    /// one to an earlier request.
-    private(set) var lastUpload: Int64?
-    /// Whether the socket is now blocking, for `receive(waiting: true)`.
-    var waits = false
+/// Makes the connections of a worker, and stores the one that no exchange uses.
+final class ConnectionMaker {
+  private let pool: ConnectionPool
+  let waiter: SocketWaiter
+  /// The connection, while no exchange uses it.
+  var kept: IdleConnection?
+  /// The failure of a connection that was made ahead of its requests; the message lacks the name of a request.
+  private var failedAhead: (url: HTTPURL, since: SuspendingClock.Instant, error: TransportError)?
 
-    /// Whether the end of this process discards what is in the socket's buffer.
-    private var discards = false
-
-    init(_ wire: Connection, to url: HTTPURL, through proxy: Proxy?) {
-      self.wire = wire
-      self.url = url
-      self.proxy = proxy
-    }
-
-    /// Called after an exchange that has a response.
-    func becomesIdle(after transfer: Transfer) {
-      let isStored = transfer.job.body != nil && transfer.response.head.final.map { 200..<300 ~= $0.status } ?? false
-      lastUpload = exchanges > 0 && isStored ? transfer.job.exchange.upload : nil
-      exchanges += 1
-      (wasIdle, idleTime) = (true, .zero)
-      since = .now
-    }
-
-    /// While a request is sent, a killed process must leave nothing behind: the system would go on sending the rest of the
-    /// request, and the server would store it after a newer version that the next process sends.
-    func discards(_ discards: Bool) {
-      if self.discards == discards { return }
-      Socket.discardsOnClose(wire.socket, discards)
-      self.discards = discards
-    }
-
-    /// A large body is sent with non-blocking calls.
-    func lets(wait: Bool) {
-      if waits == wait || !wire.canWait { return }
-      wire.lets(wait: wait)
-      waits = wait
-    }
+  init(_ pool: ConnectionPool, _ inbox: WorkerInbox) {
+    self.pool = pool
+    waiter = SocketWaiter(pool: pool, inbox: inbox)
   }
 
   /// Whether the stored connection leads to this server through this proxy, and is still open.
@@ -70,17 +30,17 @@ extension ConnectionWorker {
     try checkAhead(transfer)
     transfer.attempts = 0
     let url = transfer.job.request.url
-    let end = SuspendingClock.now + options.connect
-    let dialer = Dialer(try Route(to: url, through: proxy, for: transfer.job.name), options)
+    let end = SuspendingClock.now + pool.options.connect
+    let dialer = Dialer(try Route(to: url, through: proxy, for: transfer.job.name), pool.options)
     let result = try dial(transfer, dialer, until: end)
-    if result != CURLE_OK { throw error(transfer, dialer, proxy, result) }
+    if result != CURLE_OK { throw DialFailure(dialer, transfer, proxy, result, pool.options).error }
     let wire: Connection
     if dialer.route.isNested, let socket = dialer.socket {
       wire = .nested(dialer, socket: socket)
     } else if let socket = dialer.takeSocket() {
       wire =
         try dialer.route.secured.map { peer throws(TransportError) in
-          try begin(peer, on: socket, transfer, until: end)
+          try TLSHandshake(peer: peer, socket: socket, transfer: transfer, end: end, waiter: waiter).connection()
         } ?? .plain(socket)
     } else {
       throw TransportError(.connect, "\(transfer.job.name): libcurl does not say what it has connected")
@@ -99,16 +59,19 @@ extension ConnectionWorker {
     while true {
       let result = dialer.step()
       if result == CURLE_OK { return CURLE_OK }
-      if transfer.job.isCancelled { throw cancelled(transfer) }
+      if transfer.job.isCancelled { throw transfer.cancelled() }
       let left = end - SuspendingClock.now
-      if left <= .zero { throw TransportError(.connect, "\(transfer.job.name): \(tooLate(transfer, dialer.route))") }
+      if left <= .zero {
+        throw TransportError(
+          .connect, "\(transfer.job.name): \(DialFailure.tooLate(transfer, dialer.route, pool.options))")
+      }
       if let result { return result }
-      var alarm = curl_waitfd(fd: inbox.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
+      var alarm = curl_waitfd(fd: waiter.inbox.alarm.descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)
       var ready: Int32 = 0
       let limit = min(left.pollTime, StalledServers.shortest)
       pool.whileWaiting { _ = curl_multi_poll(dialer.multi, &alarm, 1, limit, &ready) }
-      if ready == 0 { noteStall() }
-      if alarm.revents != 0 { inbox.alarm.lower() }
+      if ready == 0 { waiter.noteStall(transfer) }
+      if alarm.revents != 0 { waiter.inbox.alarm.lower() }
     }
   }
 
@@ -135,6 +98,13 @@ extension ConnectionWorker {
     throw TransportError(error.code, transfer.job.name + error.message, cause: error.cause)
   }
 
+  /// The stored connection has nothing to send, and is closed in the ordinary way from now on.
+  func rest() {
+    checkIdle()
+    kept?.discards(false)
+    if case .sealed(let channel)? = kept?.wire { channel.rest() }
+  }
+
   /// Closes the stored connection, if there is one.
   func letGo() {
     checkIdle()
@@ -143,4 +113,35 @@ extension ConnectionWorker {
 
   /// Few servers keep an idle connection open for longer.
   private static let longestIdle = Duration.seconds(50)
+
+  /// Examines the stored connection, if a request was sent over it. false: it cannot be used again and was closed.
+  @discardableResult func checkIdle() -> Bool {
+    guard let kept else { return false }
+    // A connection that was made ahead has no response to wait for.
+    if kept.exchanges == 0 { return true }
+    kept.idleTime = SuspendingClock.now - kept.since
+    if note(kept.wire.idleState, of: kept) { return true }
+    self.kept = nil
+    kept.wire.close()
+    return false
+  }
+
+  /// Reports what the server has done since the last exchange of `connection`. Returns whether it has done nothing.
+  func note(_ state: IdleState, of connection: IdleConnection) -> Bool {
+    switch state {
+    case .quiet: return true
+    case .closed: break
+    case .reset: noteLoss(of: connection)
+    case .responded: pool.habits.noteMixedResponses(connection.url)
+    }
+    return false
+  }
+
+  /// Called when a connection was lost without a response to its last request: the response to the request before it
+  /// may have been that to an earlier one, and it may have been lost too. An idle connection that is merely closed has
+  /// usually been idle for longer.
+  func noteLoss(of connection: IdleConnection) {
+    guard let upload = connection.lastUpload, connection.idleTime < .seconds(2) else { return }
+    pool.habits.doubt(upload, at: connection.url)
+  }
 }

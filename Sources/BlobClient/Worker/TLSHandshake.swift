@@ -2,11 +2,18 @@ import BlobHTTP
 import CSSL
 import Platform
 
-extension ConnectionWorker {
-  /// Performs the TLS handshake on a connected socket. Closes the socket if it throws.
-  func begin(
-    _ peer: Route.Peer, on socket: Int32, _ transfer: Transfer, until end: SuspendingClock.Instant
-  ) throws(TransportError) -> Connection {
+/// The TLS handshake on a connected socket.
+struct TLSHandshake {
+  let peer: Route.Peer
+  let socket: Int32
+  let transfer: Transfer
+  /// When the handshake has failed.
+  let end: SuspendingClock.Instant
+  let waiter: SocketWaiter
+
+  /// Performs the handshake. Closes the socket if it throws.
+  func connection() throws(TransportError) -> Connection {
+    let pool = waiter.pool
     let tls: TLSContext
     do throws(TLSProblem) { tls = try pool.tls() } catch {
       Platform.close(socket)
@@ -20,10 +27,10 @@ extension ConnectionWorker {
       if let inspect = tls.inspect {
         let log = CertificateLog(of: ssl)
         defer { log.end() }
-        try shakeHands(ssl, peer, socket, transfer, until: end)
+        try shakeHands(ssl)
         if let report = log.report() { inspect(report) }
       } else {
-        try shakeHands(ssl, peer, socket, transfer, until: end)
+        try shakeHands(ssl)
       }
       guard let channel = TLSChannel(ssl, on: socket, pool.smallBuffers, tls, peer.origin) else {
         throw TransportError(.tls, "\(transfer.job.name): TLS cannot be begun")
@@ -39,10 +46,8 @@ extension ConnectionWorker {
     }
   }
 
-  private func shakeHands(
-    _ ssl: OpaquePointer, _ peer: Route.Peer, _ socket: Int32, _ transfer: Transfer,
-    until end: SuspendingClock.Instant
-  ) throws(TransportError) {
+  private func shakeHands(_ ssl: OpaquePointer) throws(TransportError) {
+    let options = waiter.pool.options
     while true {
       ERR_clear_error()
       let result = SSL_connect(ssl)
@@ -56,13 +61,13 @@ extension ConnectionWorker {
         ERR_clear_error()
         throw TransportError(problem.code, "\(transfer.job.name): \(problem.words)")
       }
-      if transfer.job.isCancelled { throw cancelled(transfer) }
+      if transfer.job.isCancelled { throw transfer.cancelled() }
       let left = end - SuspendingClock.now
       if left <= .zero {
         throw TransportError(
           .connect, "\(transfer.job.name): no connection to \(peer.label) within \(options.connect)")
       }
-      _ = wait(for: .plain(socket), events, atMost: left.pollTime)
+      _ = waiter.wait(for: .plain(socket), events, atMost: left.pollTime, transfer)
     }
   }
 }
