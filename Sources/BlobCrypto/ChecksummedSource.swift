@@ -24,7 +24,7 @@ package struct ChecksummedSource: BlobSource {
   package func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
   package func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    TracedReader(try source.open(at: offset, cancel), trace, at: offset)
+    ObservedReader(try source.open(at: offset, cancel), at: offset) { [trace] in trace.feed($0, at: $1) }
   }
 }
 
@@ -52,30 +52,4 @@ private final class Trace: Sendable {
       record(state.end, state.checksum.value())
     }
   }
-}
-
-private final class TracedReader: BlobReader {
-  private let reader: any BlobReader
-  private let trace: Trace
-  private var offset: Int64
-
-  init(_ reader: any BlobReader, _ trace: Trace, at offset: Int64) {
-    self.reader = reader
-    self.trace = trace
-    self.offset = offset
-  }
-
-  var info: BlobInfo { reader.info }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.read(into: buffer)
-    trace.feed(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)), at: offset)
-    offset += Int64(count)
-    return count
-  }
-
-  // Bytes sent from a file region would not be included.
-  func fileRegion() -> FileRegion? { nil }
-
-  func finish() throws(BlobError) { try reader.finish() }
 }

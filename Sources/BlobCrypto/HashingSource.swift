@@ -32,7 +32,9 @@ public struct HashingSource: BlobSource {
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
     let reader = try source.open(at: offset, cancel)
     let pass = ledger.join(at: offset, reader.info, onlyOnce: source.access == .sequential)
-    return HashingReader(reader, ledger, pass, at: offset)
+    return ObservedReader(reader, at: offset) { [ledger] bytes, offset in
+      if let pass { ledger.feed(bytes, at: offset, pass) }
+    }
   }
 }
 
@@ -85,32 +87,4 @@ private final class Ledger: Sendable {
       state.publishAtEnd()
     }
   }
-}
-
-private final class HashingReader: BlobReader {
-  private let reader: any BlobReader
-  private let ledger: Ledger
-  private let pass: Int?
-  private var offset: Int64
-
-  init(_ reader: any BlobReader, _ ledger: Ledger, _ pass: Int?, at offset: Int64) {
-    self.reader = reader
-    self.ledger = ledger
-    self.pass = pass
-    self.offset = offset
-  }
-
-  var info: BlobInfo { reader.info }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.readChecked(into: buffer)
-    if let pass { ledger.feed(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)), at: offset, pass) }
-    offset += Int64(count)
-    return count
-  }
-
-  // Bytes sent from a file region would not be hashed.
-  func fileRegion() -> FileRegion? { nil }
-
-  func finish() throws(BlobError) { try reader.finish() }
 }

@@ -33,33 +33,8 @@ struct SummedSource: BlobSource {
       sum.pass += 1
       return sum.pass
     }
-    return Reader(reader, sum, pass)
-  }
-
-  private final class Reader: BlobReader {
-    private let reader: any BlobReader
-    private let sum: Monitor<Sum>
-    private let pass: Int
-
-    init(_ reader: any BlobReader, _ sum: Monitor<Sum>, _ pass: Int) {
-      self.reader = reader
-      self.sum = sum
-      self.pass = pass
+    return ObservedReader(reader) { [sum] bytes, _ in
+      sum.update { sum in if sum.pass == pass { sum.digest.update(bytes) } }
     }
-
-    var info: BlobInfo { reader.info }
-
-    func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-      let count = try reader.read(into: buffer)
-      sum.update { sum in
-        if sum.pass == pass { sum.digest.update(UnsafeRawBufferPointer(rebasing: buffer.prefix(count))) }
-      }
-      return count
-    }
-
-    // Bytes sent from a file region would not be included in the digest.
-    func fileRegion() -> FileRegion? { nil }
-
-    func finish() throws(BlobError) { try reader.finish() }
   }
 }

@@ -31,39 +31,17 @@ public struct CountingSource: BlobSource {
   public func info(_ cancel: Cancellation) throws(BlobError) -> BlobInfo { try source.info(cancel) }
 
   public func open(at offset: Int64, _ cancel: Cancellation) throws(BlobError) -> any BlobReader {
-    CountingReader(try source.open(at: offset, cancel), counter, pattern)
+    var pattern = pattern
+    return ObservedReader(try source.open(at: offset, cancel)) { [counter] bytes, _ in
+      counter.bytes.add(Int64(bytes.count), ordering: .relaxed)
+      if let found = pattern?.count(in: bytes), found > 0 {
+        counter.occurrences.add(Int64(found), ordering: .relaxed)
+      }
+    }
   }
 
-  fileprivate final class Counter: Sendable {
+  private final class Counter: Sendable {
     let bytes = Atomic<Int64>(0)
     let occurrences = Atomic<Int64>(0)
   }
-}
-
-private final class CountingReader: BlobReader {
-  private let reader: any BlobReader
-  private let counter: CountingSource.Counter
-  private var pattern: BytePattern?
-
-  init(_ reader: any BlobReader, _ counter: CountingSource.Counter, _ pattern: BytePattern?) {
-    self.reader = reader
-    self.counter = counter
-    self.pattern = pattern
-  }
-
-  var info: BlobInfo { reader.info }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(BlobError) -> Int {
-    let count = try reader.readChecked(into: buffer)
-    counter.bytes.add(Int64(count), ordering: .relaxed)
-    if let found = pattern?.count(in: UnsafeRawBufferPointer(rebasing: buffer.prefix(count))), found > 0 {
-      counter.occurrences.add(Int64(found), ordering: .relaxed)
-    }
-    return count
-  }
-
-  // Bytes sent from a file region would not be counted.
-  func fileRegion() -> FileRegion? { nil }
-
-  func finish() throws(BlobError) { try reader.finish() }
 }
