@@ -85,7 +85,7 @@ extension UploadQueue {
     _ sealed: SealedUpload, _ info: BlobInfo, _ target: UploadTarget, _ entry: JournalEntry
   ) async throws(UploadError) -> StoredEvidence? {
     do throws(JournalError) {
-      if let content = try await journal.sealedContents(of: [entry.id])[entry.id] { sealed.recall(content) }
+      if let content = try await journal.seals.contents(of: [entry.id])[entry.id] { sealed.recall(content) }
     } catch {
       throw UploadError(journal: error)
     }

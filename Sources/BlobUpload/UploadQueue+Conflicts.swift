@@ -182,9 +182,9 @@ extension UploadQueue {
     let open = works.indices.filter { works[$0].replaceable != nil && !works[$0].item.target.overwrite }
     if open.isEmpty { return works }
     let destination = uploader.destination
-    let known: [[Journal.NumberDone]]
+    let known: [[JournalNumbers.NumberDone]]
     do {
-      known = try await journal.numbersDone(by: open.map { works[$0].item }, destination)
+      known = try await journal.numbers.done(by: open.map { works[$0].item }, destination)
     } catch {
       throw UploadError(journal: error)
     }
@@ -245,7 +245,7 @@ extension UploadItem {
   }
 
   /// The number under which this version of the item is done, if it is; `known`: what `Journal.numbersDone` has of it.
-  package func number(among known: [Journal.NumberDone]) -> Int? {
+  package func number(among known: [JournalNumbers.NumberDone]) -> Int? {
     let intent = intent()
     return known.filter { intent.match(with: $0.entry.intent) != .different }
       .max { $0.entry.updated < $1.entry.updated }?.number

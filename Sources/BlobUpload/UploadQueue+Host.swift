@@ -6,12 +6,14 @@ extension UploadQueue {
   func recall() async throws(UploadError) {
     let destination = uploader.destination
     do {
-      if let most = try await journal.largestBody(at: destination.endpoint.origin) {
+      if let most = try await journal.hosts.largestBody(at: destination.endpoint.origin) {
         destination.expect(largestBody: most)
       }
-      if try await journal.needsOverride(at: destination.endpoint.origin) { destination.acquaintance.methods.recall() }
+      if try await journal.hosts.needsOverride(at: destination.endpoint.origin) {
+        destination.acquaintance.methods.recall()
+      }
       if let adaptive = uploader.transport as? any AdaptiveTransport,
-        let width = try await journal.width(at: destination.endpoint.origin)
+        let width = try await journal.hosts.width(at: destination.endpoint.origin)
       {
         adaptive.expect(width)
       }
@@ -24,6 +26,6 @@ extension UploadQueue {
   func remember() async throws(JournalError) {
     guard let width = (uploader.transport as? any AdaptiveTransport)?.learned else { return }
     let origin = uploader.destination.endpoint.origin
-    if try await journal.width(at: origin) != width { try await journal.keepWidth(width, at: origin) }
+    if try await journal.hosts.width(at: origin) != width { try await journal.hosts.keepWidth(width, at: origin) }
   }
 }

@@ -23,7 +23,7 @@ extension UploadQueue {
   /// a push that finds the source goes by its new name.
   func endOtherNumbers(of item: UploadItem) async {
     // A journal that cannot be written ends the queue elsewhere.
-    guard let others = try? await journal.giveUpOtherNumbers(of: item, uploader.destination) else { return }
+    guard let others = try? await journal.numbers.giveUpOtherNumbers(of: item, uploader.destination) else { return }
     for other in others { await deleteLeftover(other) }
   }
 

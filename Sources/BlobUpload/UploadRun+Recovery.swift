@@ -139,7 +139,7 @@ extension UploadRun {
     let destination = uploader.destination
     guard let isNeeded = destination.acquaintance.methods.takeNews() else { return }
     // Losing this value is harmless: the next run finds it out again.
-    try? await uploader.journal?.keepOverride(isNeeded, at: destination.endpoint.origin)
+    try? await uploader.journal?.hosts.keepOverride(isNeeded, at: destination.endpoint.origin)
   }
 
   /// Deletes the upload on the server. Until the server has responded, the journal keeps it as a leftover.
@@ -157,7 +157,7 @@ extension UploadRun {
     else { throw uploader.destination.acquaintance.judge(refusal: error.final) }
     if !isCut { recovery.takesParts = true }
     // Losing this value is harmless: the next refusal reports it again.
-    try? await uploader.journal?.keepLargestBody(size, at: uploader.destination.endpoint.origin)
+    try? await uploader.journal?.hosts.keepLargestBody(size, at: uploader.destination.endpoint.origin)
     if session == nil { progress.restart() }
   }
 

@@ -239,32 +239,32 @@ struct KilledLedger: PhotoJobLedger {
   let kills: KillSwitch
 
   func job(at url: String, account: String?) async throws(JournalError) -> JournalJob? {
-    try await call { () throws(JournalError) in try await journal.job(at: url, account: account) }
+    try await call { () throws(JournalError) in try await journal.jobs.job(at: url, account: account) }
   }
   func jobs(at url: String) async throws(JournalError) -> [JournalJob] {
-    try await call { () throws(JournalError) in try await journal.jobs(at: url) }
+    try await call { () throws(JournalError) in try await journal.jobs.jobs(at: url) }
   }
   func keep(_ job: JournalJob) async throws(JournalError) {
-    try await call { () throws(JournalError) in try await journal.keep(job) }
+    try await call { () throws(JournalError) in try await journal.jobs.keep(job) }
   }
-  func openJobs() async throws(JournalError) -> [JournalJob] {
-    try await call { () throws(JournalError) in try await journal.openJobs() }
+  func open() async throws(JournalError) -> [JournalJob] {
+    try await call { () throws(JournalError) in try await journal.jobs.open() }
   }
-  func refusedJobs() async throws(JournalError) -> [JournalJob] {
-    try await call { () throws(JournalError) in try await journal.refusedJobs() }
+  func refused() async throws(JournalError) -> [JournalJob] {
+    try await call { () throws(JournalError) in try await journal.jobs.refused() }
   }
-  func waitingJobs() async throws(JournalError) -> [JournalJob] {
-    try await call { () throws(JournalError) in try await journal.waitingJobs() }
+  func waiting() async throws(JournalError) -> [JournalJob] {
+    try await call { () throws(JournalError) in try await journal.jobs.waiting() }
   }
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String? {
-    try await call { () throws(JournalError) in try await journal.settledVersion(of: asset, at: folder) }
+    try await call { () throws(JournalError) in try await journal.jobs.settledVersion(of: asset, at: folder) }
   }
   func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError) {
-    try await call { () throws(JournalError) in try await journal.settle(asset, version, at: folder) }
+    try await call { () throws(JournalError) in try await journal.jobs.settle(asset, version, at: folder) }
   }
 
   func unsettle(_ asset: String) async throws(JournalError) {
-    try await call { () throws(JournalError) in try await journal.unsettle(asset) }
+    try await call { () throws(JournalError) in try await journal.jobs.unsettle(asset) }
   }
 
   private func call<Result>(_ body: () async throws(JournalError) -> Result) async throws(JournalError) -> Result {

@@ -43,9 +43,9 @@ struct PhotoUploadsAccountTests {
       #expect(await uploads(account, system, journal).run() == .completed)
     }
     #expect(system.state.withLock { $0.made } == 3)
-    #expect(try await journal.job(at: url)?.done == "1")
+    #expect(try await journal.jobs.job(at: url)?.done == "1")
     let anna = JournalJob.digest(ofAccount: "anna")
-    #expect(try await journal.job(at: url, account: anna)?.account == anna)
+    #expect(try await journal.jobs.job(at: url, account: anna)?.account == anna)
   }
 
   /// The system has a job of a user who has signed out.
@@ -75,10 +75,10 @@ struct PhotoUploadsAccountTests {
       system.underWay.forEach { system.fail($0) }
     }
     _ = await anna.run()
-    #expect(try await journal.waitingJobs().count == 4)
+    #expect(try await journal.jobs.waiting().count == 4)
     _ = await uploads("bob", system, journal).run()
     #expect(system.underWay.count == 4)
-    #expect(try await journal.waitingJobs().count == 4)
+    #expect(try await journal.jobs.waiting().count == 4)
   }
 
   /// Nothing promises that the system gives back all fields of a request.
@@ -97,7 +97,7 @@ struct PhotoUploadsAccountTests {
     #expect(await uploads("anna", system, journal).run() == .completed)
     #expect(await uploads("anna", system, journal).run() == .completed)
     #expect(system.state.withLock { $0.made } == 1)
-    #expect(try await journal.job(at: url, account: JournalJob.digest(ofAccount: "anna"))?.done == "1")
+    #expect(try await journal.jobs.job(at: url, account: JournalJob.digest(ofAccount: "anna"))?.done == "1")
   }
 
   /// A request with a version and no account was made for no account, by an app that has lost its journal.
@@ -107,7 +107,7 @@ struct PhotoUploadsAccountTests {
     #expect(await uploads("anna", system, journal).run() == .processing)
     system.underWay.forEach(system.succeed)
     _ = await uploads("anna", system, journal).run()
-    #expect(try await journal.job(at: url, account: JournalJob.digest(ofAccount: "anna"))?.done == nil)
+    #expect(try await journal.jobs.job(at: url, account: JournalJob.digest(ofAccount: "anna"))?.done == nil)
   }
 
   // MARK: Users who sign in and out while the process lives
@@ -116,7 +116,8 @@ struct PhotoUploadsAccountTests {
     _ system: FakePhotoSystem, _ journal: Journal, session: @escaping @Sendable () -> PhotoJobSession?
   ) -> PhotoUploads {
     PhotoUploads(
-      to: PhotoJobDestination(HTTPURL("https://nas.example/photos/")!, session: session), ledger: journal, over: system,
+      to: PhotoJobDestination(HTTPURL("https://nas.example/photos/")!, session: session), ledger: journal.jobs,
+      over: system,
       patience: .seconds(100)
     ) { 1000 }
   }
@@ -142,7 +143,7 @@ struct PhotoUploadsAccountTests {
     user.update { $0 = "anna" }
     #expect(await uploads.run() == .completed)
     let anna = JournalJob.digest(ofAccount: "anna")
-    #expect(try await journal.job(at: url, account: anna)?.done == "1")
+    #expect(try await journal.jobs.job(at: url, account: anna)?.done == "1")
   }
 
   /// No photo goes with the account of one user and the token of another, whenever the user changes.
@@ -186,12 +187,12 @@ struct PhotoUploadsAccountTests {
     for (account, state) in [
       ("anna", JournalJob.State.refused), ("anna", .waiting), ("bob", .refused), (nil, .waiting),
     ] {
-      try await journal.keep(
+      try await journal.jobs.keep(
         JournalJob(
           "\(place)\(state)/IMG_0001.HEIC", account: JournalJob.digest(ofAccount: account),
           source: "asset of \(account ?? "nobody")\n1\nIMG_0001.HEIC", version: "1", state: state, error: "409"))
     }
-    try await journal.keep(
+    try await journal.jobs.keep(
       JournalJob(
         "https://other.example/a.heic", account: JournalJob.digest(ofAccount: "anna"), source: "x", state: .refused))
     let anna = uploads("anna", system, journal)
@@ -200,9 +201,9 @@ struct PhotoUploadsAccountTests {
     #expect(try await uploads("bob", system, journal).refused().map(\.asset) == ["asset of bob"])
     #expect(try await uploads("bob", system, journal).waiting().isEmpty)
     #expect(try await uploads(system, journal) { nil }.refused().isEmpty)
-    #expect(try await journal.refusedJobs(account: "bob").map(\.asset) == ["asset of bob"])
-    #expect(try await journal.refusedJobs(account: nil).isEmpty)
-    #expect(try await journal.waitingJobs(account: nil).map(\.asset) == ["asset of nobody"])
-    #expect(try await journal.refusedJobs(account: "anna").count == 2)
+    #expect(try await journal.jobs.refused(account: "bob").map(\.asset) == ["asset of bob"])
+    #expect(try await journal.jobs.refused(account: nil).isEmpty)
+    #expect(try await journal.jobs.waiting(account: nil).map(\.asset) == ["asset of nobody"])
+    #expect(try await journal.jobs.refused(account: "anna").count == 2)
   }
 }

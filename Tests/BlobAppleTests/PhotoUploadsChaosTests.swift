@@ -65,7 +65,7 @@ struct PhotoUploadsChaosTests {
     /// The extension was killed after it had made the job and before it could note that: it cannot know that there was one.
     private mutating func lose(_ id: String) async throws {
       guard let job = system.state.withLock({ $0.jobs[id] }) else { return }
-      if try await journal.job(at: job.url)?.state == .registering {
+      if try await journal.jobs.job(at: job.url)?.state == .registering {
         unnoticed["\(job.url) \(job.version)", default: 0] += 1
       }
       system.lose(id)
@@ -108,7 +108,7 @@ struct PhotoUploadsChaosTests {
       for (asset, resources) in state.assets {
         for item in AssetPlan().items(of: resources) {
           let url = destination.urls(asset, item.name)[0].text
-          let job = try #require(try await journal.job(at: url))
+          let job = try #require(try await journal.jobs.job(at: url))
           let version = "\(url) \(asset.version)"
           #expect(job.isSettled(asset.version))
           if job.state == .refused {
@@ -120,7 +120,7 @@ struct PhotoUploadsChaosTests {
           }
         }
       }
-      #expect(try await journal.openJobs().isEmpty)
+      #expect(try await journal.jobs.open().isEmpty)
       #expect(kills > 0)
     }
   }

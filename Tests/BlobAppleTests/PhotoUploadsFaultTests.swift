@@ -17,7 +17,7 @@ struct PhotoUploadsFaultTests {
     path: (@Sendable (PhotoAsset, String) -> String)? = nil
   ) -> PhotoUploads {
     let destination = PhotoJobDestination(HTTPURL("https://nas.example/photos/")!, path: path)
-    return PhotoUploads(to: destination, ledger: journal, over: system, patience: .seconds(100)) { now }
+    return PhotoUploads(to: destination, ledger: journal.jobs, over: system, patience: .seconds(100)) { now }
   }
 
   private func journal() async throws -> Journal { try await Journal(at: scratch.path.appending("journal")) }
@@ -34,7 +34,7 @@ struct PhotoUploadsFaultTests {
       #expect(fake.state.withLock { $0.sent.count } == sent)
     }
     #expect(await uploads.run() == .completed)
-    let refused = try await journal.refusedJobs()
+    let refused = try await journal.jobs.refused()
     #expect(refused.map(\.url) == ["https://nas.example/photos/BAD/IMG_0001.HEIC"])
     #expect(refused.map(\.attempts) == [2])
     #expect(refused.first?.error?.contains("PHPhotosErrorDomain 3302") == true)
@@ -51,8 +51,8 @@ struct PhotoUploadsFaultTests {
         return
       }
     }
-    #expect(try await journal.refusedJobs().isEmpty)
-    #expect(try await journal.waitingJobs().map(\.attempts) == [5, 5, 5])
+    #expect(try await journal.jobs.refused().isEmpty)
+    #expect(try await journal.jobs.waiting().map(\.attempts) == [5, 5, 5])
     // One shows whether photos arrive again.
     #expect(await uploads(fake, journal, now: 5 * 86_400).run() == .processing)
     #expect(fake.underWay.count == 1)
@@ -73,7 +73,7 @@ struct PhotoUploadsFaultTests {
       fake.add("\(run)", [photo])
     }
     // None has arrived, so it is not given up.
-    #expect(try await journal.waitingJobs().map(\.attempts) == [2])
+    #expect(try await journal.jobs.waiting().map(\.attempts) == [2])
   }
 
   // MARK: What an asset may have

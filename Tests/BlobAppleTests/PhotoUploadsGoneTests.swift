@@ -25,7 +25,7 @@ struct PhotoUploadsGoneTests {
     _ system: FakePhotoSystem, _ journal: Journal, now: Int64 = 1000, account: String? = nil
   ) async -> PhotoUploads.Outcome {
     await PhotoUploads(
-      to: PhotoJobDestination(HTTPURL("https://nas.example/")!, account: account), ledger: journal, over: system,
+      to: PhotoJobDestination(HTTPURL("https://nas.example/")!, account: account), ledger: journal.jobs, over: system,
       patience: .seconds(100)
     ) { now }.run()
   }
@@ -69,10 +69,10 @@ struct PhotoUploadsGoneTests {
     system.dropJobs()
     #expect(await run(system, journal) == .processing)
     #expect(system.state.withLock { $0.made } == 2, "nothing tells that they are gone")
-    try await journal.forgetOpenJobs()
+    try await journal.jobs.forgetOpen()
     #expect(await run(system, journal) == .processing)
     #expect(system.state.withLock { $0.made } == 4)
-    #expect(try await journal.openJobs().map(\.attempts) == [1, 1])
+    #expect(try await journal.jobs.open().map(\.attempts) == [1, 1])
     system.underWay.forEach(system.succeed)
     #expect(await run(system, journal) == .completed)
   }
@@ -81,7 +81,7 @@ struct PhotoUploadsGoneTests {
     let (system, journal) = (system(2, lists: lists), try await journal())
     _ = await run(system, journal)
     if !lists { system.underWay.forEach(system.succeed) }
-    try await journal.forgetOpenJobs()
+    try await journal.jobs.forgetOpen()
     #expect(await run(system, journal) == (lists ? .processing : .completed))
     system.underWay.forEach(system.succeed)
     #expect(await run(system, journal) == .completed)
@@ -120,7 +120,7 @@ struct PhotoUploadsGoneTests {
     #expect(system.state.withLock { $0.cancelled } == 0)
     #expect(await run(system, journal, now: 1100) == .processing)
     #expect(system.state.withLock { $0.cancelled == 1 && $0.made == 2 })
-    #expect(try await journal.openJobs().map(\.attempts) == [1], "it was no failure")
+    #expect(try await journal.jobs.open().map(\.attempts) == [1], "it was no failure")
     system.underWay.forEach(system.succeed)
     #expect(await run(system, journal, now: 1101) == .completed)
   }

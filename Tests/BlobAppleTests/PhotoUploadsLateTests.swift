@@ -14,7 +14,8 @@ struct PhotoUploadsLateTests {
 
   private func run(_ system: FakePhotoSystem, _ journal: Journal, now: Int64) async -> PhotoUploads.Outcome {
     await PhotoUploads(
-      to: PhotoJobDestination(HTTPURL("https://nas.example/")!), ledger: journal, over: system, patience: .seconds(100)
+      to: PhotoJobDestination(HTTPURL("https://nas.example/")!), ledger: journal.jobs, over: system,
+      patience: .seconds(100)
     ) { now }.run()
   }
 
@@ -41,7 +42,7 @@ struct PhotoUploadsLateTests {
     #expect(retried?["If-Match"] == "*" && retried?["X-OC-MTime"] == "1700000000")
     system.underWay.forEach(system.succeed)
     #expect(await run(system, journal, now: 1230) == .completed)
-    #expect(try await journal.job(at: Self.url)?.done == "2")
+    #expect(try await journal.jobs.job(at: Self.url)?.done == "2")
     #expect(system.state.withLock { $0.held[Self.url] } == "2")
   }
 
@@ -84,9 +85,9 @@ struct PhotoUploadsLateTests {
       system.underWay.forEach(system.succeed)
     }
     #expect(await run(system, journal, now: 1050) == .completed)
-    let refused = try #require(try await journal.refusedJobs().first)
+    let refused = try #require(try await journal.jobs.refused().first)
     #expect(refused.error == "the server refuses it" && system.state.withLock { $0.held[Self.url] } == "1")
-    try await journal.tryAgain(refused, replacing: replacing)
+    try await journal.jobs.tryAgain(refused, replacing: replacing)
     #expect(await run(system, journal, now: 1060) == .processing)
     system.underWay.forEach(system.succeed)
     #expect(await run(system, journal, now: 1070) == (replacing ? .completed : .processing))
@@ -122,7 +123,7 @@ struct PhotoUploadsLateTests {
     #expect(outcome == .completed)
     for asset in system.state.withLock({ $0.assets.map(\.asset) }) {
       let url = "https://nas.example/\(asset.id)/IMG_0001.HEIC"
-      let job = try #require(try await journal.job(at: url))
+      let job = try #require(try await journal.jobs.job(at: url))
       #expect(job.isSettled(asset.version))
       if job.state == .idle { #expect(system.state.withLock { $0.held[url] } == asset.version) }
     }

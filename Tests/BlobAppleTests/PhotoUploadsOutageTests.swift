@@ -16,7 +16,7 @@ struct PhotoUploadsOutageTests {
     _ system: any PhotoJobSystem, _ journal: Journal, now: Int64
   ) async -> PhotoUploads.Outcome {
     await PhotoUploads(
-      to: PhotoJobDestination(HTTPURL("https://nas.example/photos/")!), ledger: journal, over: system,
+      to: PhotoJobDestination(HTTPURL("https://nas.example/photos/")!), ledger: journal.jobs, over: system,
       patience: .seconds(100)
     ) { now }.run()
   }
@@ -39,7 +39,7 @@ struct PhotoUploadsOutageTests {
       // Other photos are taken meanwhile.
       if runs > 20, runs % 5 == 0 { fake.add("late \(runs)", [photo]) }
     }
-    #expect(try await journal.refusedJobs().count == bad)
+    #expect(try await journal.jobs.refused().count == bad)
   }
 
   /// Nothing shows that it is this photo which is at fault, so it is tried for days.
@@ -61,7 +61,7 @@ struct PhotoUploadsOutageTests {
       try #require(now < 60 * 86_400)
     }
     #expect(now > 3 * 86_400 && failed < 50)
-    #expect(try await journal.refusedJobs().map(\.url) == ["https://nas.example/photos/BAD/IMG_0001.HEIC"])
+    #expect(try await journal.jobs.refused().map(\.url) == ["https://nas.example/photos/BAD/IMG_0001.HEIC"])
   }
 
   /// A run every five minutes. Without an answer from the server, all jobs fail at once.
@@ -74,7 +74,7 @@ struct PhotoUploadsOutageTests {
       fake.underWay.forEach { fake.fail($0, "Could not connect to the server (NSURLErrorDomain -1004)") }
       now += 300
     }
-    #expect(try await journal.refusedJobs().isEmpty)
+    #expect(try await journal.jobs.refused().isEmpty)
     // 50 at first, and then a probe in each run.
     #expect(fake.state.withLock { $0.made } < 300)
     var runs = 0
@@ -85,7 +85,7 @@ struct PhotoUploadsOutageTests {
       try #require(runs < 30)
     }
     #expect(fake.state.withLock { $0.sent.count } == 300)
-    #expect(try await journal.refusedJobs().isEmpty)
+    #expect(try await journal.jobs.refused().isEmpty)
   }
 
   /// The server takes all photos but one.
@@ -102,7 +102,7 @@ struct PhotoUploadsOutageTests {
       now += 300
       try #require(now < 300 * 30)
     }
-    #expect(try await journal.refusedJobs().map(\.error) == ["409"])
+    #expect(try await journal.jobs.refused().map(\.error) == ["409"])
     #expect(fake.state.withLock { $0.sent.count } == 19)
   }
 

@@ -66,7 +66,7 @@ struct PhotoUploadsTests {
     #expect(system.state.withLock { $0.jobs.values.first?.request.headers["If-Match"] } == "*")
     system.underWay.forEach(system.succeed)
     #expect(await uploads.run() == .completed)
-    #expect(try await journal.job(at: "https://nas.example/photos/A/IMG_0001.HEIC")?.done == "2")
+    #expect(try await journal.jobs.job(at: "https://nas.example/photos/A/IMG_0001.HEIC")?.done == "2")
   }
 
   @Test func aFailedJobIsRetriedOnceAndThenGivenUpWithItsReason() async throws {
@@ -85,7 +85,7 @@ struct PhotoUploadsTests {
     #expect(retried.count == 1 && retried[0]?.headers["Authorization"] == "Bearer secret")
     system.underWay.forEach { system.fail($0, "the server said 409") }
     #expect(await uploads.run() == .completed)
-    let refused = try await journal.refusedJobs()
+    let refused = try await journal.jobs.refused()
     #expect(refused.map { $0.error } == ["the server said 409"])
     #expect(refused.map { $0.attempts } == [2])
     #expect(system.state.withLock { $0.jobs.isEmpty && $0.made == 2 })
@@ -94,7 +94,7 @@ struct PhotoUploadsTests {
     #expect(await uploads.run() == .processing)
     system.underWay.forEach(system.succeed)
     #expect(await uploads.run() == .completed)
-    #expect(try await journal.refusedJobs().isEmpty)
+    #expect(try await journal.jobs.refused().isEmpty)
   }
 
   @Test func aLostJobIsMadeOnceMoreAndThenGivenUp() async throws {
@@ -111,7 +111,7 @@ struct PhotoUploadsTests {
     system.lose(system.underWay[0])
     system.underWay.forEach(system.succeed)
     #expect(await uploads.run() == .completed)
-    #expect(try await journal.refusedJobs().map(\.attempts) == [2])
+    #expect(try await journal.jobs.refused().map(\.attempts) == [2])
     #expect(system.state.withLock { $0.made } == 3)
   }
 
@@ -154,7 +154,7 @@ struct PhotoUploadsTests {
     let uploads = uploads(system, journal)
     #expect(await uploads.run() == .processing)
     #expect(system.state.withLock { $0.refusals } == 1)
-    #expect(try await journal.openJobs().count == 2, "what was refused was not registered")
+    #expect(try await journal.jobs.open().count == 2, "what was refused was not registered")
     system.underWay.forEach(system.succeed)
     #expect(await uploads.run() == .processing)
     #expect(system.state.withLock { $0.acknowledged.count } == 3, "the unknown job is acknowledged, too")
@@ -166,7 +166,7 @@ struct PhotoUploadsTests {
     let (system, journal) = (FakePhotoSystem(), try await journal())
     for number in 0..<4 { system.add("\(number)", [live[0]]) }
     let ending = EndingPhotoSystem(system, at: "2")
-    let uploads = PhotoUploads(to: destination, ledger: journal, over: ending, patience: .seconds(100)) { 1000 }
+    let uploads = PhotoUploads(to: destination, ledger: journal.jobs, over: ending, patience: .seconds(100)) { 1000 }
     ending.end.withLock { $0 = { uploads.terminate() } }
     #expect(await uploads.run() == .processing)
     #expect(system.state.withLock { $0.made } == 2)
@@ -209,7 +209,7 @@ struct PhotoUploadsTests {
     system.underWay.forEach { system.fail($0) }
     let other = PhotoUploads(
       to: PhotoJobDestination(HTTPURL("https://other.example/")!, headers: { ["Authorization": "Bearer other"] }),
-      ledger: journal, over: system, patience: .seconds(100)
+      ledger: journal.jobs, over: system, patience: .seconds(100)
     ) { 1000 }
     #expect(await other.run() == .processing)
     #expect(system.state.withLock { $0.retried.map { $0 == nil } } == [true])
@@ -243,7 +243,7 @@ struct PhotoUploadsTests {
     let (system, journal) = (FakePhotoSystem(), try await journal())
     for id in ["A/L0/001", "B/L0/001"] { system.add(id, [live[0]]) }
     let uploads = PhotoUploads(
-      to: PhotoJobDestination(HTTPURL("https://nas.example/photos/")!, path: { _, name in name }), ledger: journal,
+      to: PhotoJobDestination(HTTPURL("https://nas.example/photos/")!, path: { _, name in name }), ledger: journal.jobs,
       over: system, patience: .seconds(100)
     ) { 1000 }
     for _ in 1...2 {

@@ -64,7 +64,8 @@ struct FinishedRecordTests {
     let final = UploadRecord(
       UploadID(using: &random), target: try ServedPath("x".utf8), length: 0, .final(parts, text: text))
     try store.save(final)
-    _ = try store.publish(store.joining.join(final), final, isSaved: true)
+    let joined = try #require(store.abilities.joining).join(final)
+    _ = try store.publish(joined, final, isSaved: true)
     #expect(folder.kept.count == 4)
     let id = try finish(store, "y")
     #expect(folder.kept == ["\(id).done"])

@@ -60,7 +60,7 @@ import Testing
       _ = try await uploader.upload(pattern, as: BytePath(name))
       #expect(peer.contents(of: BytePath(name)) == pattern.bytes(count: 3_000_000))
       #expect(bodies.refusals == (name == "first" ? 2 : 0))
-      #expect(try await journal.largestBody(at: "http://elsewhere.example:80") == nil)
+      #expect(try await journal.hosts.largestBody(at: "http://elsewhere.example:80") == nil)
       await journal.close()
     }
   }

@@ -25,12 +25,12 @@ extension JournalTests {
       let folder = JournalFolder()
       let journal = try await folder.open()
       let ids = try await claim(["a", "b", "c"], in: journal)
-      try await journal.keep(addition, of: ids[0])
-      #expect(try await journal.assign(ids, from: nil, to: "mobile") == [ids[1], ids[2]])
-      #expect(try await journal.assign(ids, from: nil, to: "wifi") == [])
-      #expect(try await journal.assign([ids[0], 1000], from: "wifi", to: "mobile") == [ids[0]])
+      try await journal.additions.keep(addition, of: ids[0])
+      #expect(try await journal.additions.assign(ids, from: nil, to: "mobile") == [ids[1], ids[2]])
+      #expect(try await journal.additions.assign(ids, from: nil, to: "wifi") == [])
+      #expect(try await journal.additions.assign([ids[0], 1000], from: "wifi", to: "mobile") == [ids[0]])
       // The journal is not closed, as after a kill.
-      let stored = try await folder.open().additions(of: ids + [1000])
+      let stored = try await folder.open().additions.all(of: ids + [1000])
       var expected = addition
       expected.uploader = "mobile"
       #expect(stored[ids[0]] == expected && stored.count == 3)
@@ -38,8 +38,8 @@ extension JournalTests {
         stored[ids[1]] == JournalAddition(metadata: [:], contentType: "image/png", version: nil, uploader: "mobile"))
       // Of an upload that is done, nothing is kept, unless another version was added meanwhile.
       for id in ids { journal.done(id, UploadResult(length: 7)) }
-      #expect(try await journal.dropAdditionsOfDone().isEmpty)
-      #expect(try await journal.additions(of: ids).isEmpty)
+      #expect(try await journal.additions.dropDone().isEmpty)
+      #expect(try await journal.additions.all(of: ids).isEmpty)
     }
 
     /// Journals of earlier versions have no identifiers.
@@ -47,7 +47,7 @@ extension JournalTests {
       let folder = JournalFolder()
       let journal = try await folder.open()
       let id = try #require(try await claim(["a"], in: journal).first)
-      try await journal.keep(addition, of: id)
+      try await journal.additions.keep(addition, of: id)
       await journal.close()
       let database = try Database(folder.path, withTables: ["metadata"])
       try database.execute(
@@ -55,16 +55,16 @@ extension JournalTests {
       let next = try await folder.open()
       var expected = addition
       expected.uploader = nil
-      #expect(try await next.addition(of: id) == expected)
-      #expect(try await next.assign([id], from: nil, to: "wifi") == [id])
-      #expect(try await next.addition(of: id) == addition)
+      #expect(try await next.additions.addition(of: id) == expected)
+      #expect(try await next.additions.assign([id], from: nil, to: "wifi") == [id])
+      #expect(try await next.additions.addition(of: id) == addition)
     }
 
     @Test func givingUpSkipsTheUploadsOfAnotherUploader() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
       let ids = try await claim(["a", "b"], in: journal)
-      try await journal.keep(addition, of: ids[0])
+      try await journal.additions.keep(addition, of: ids[0])
       for id in ids { journal.released(id) }
       let destination = try #require(try await journal.unfinished().first?.destinationID)
       let givenUp = try await journal.giveUp(at: destination) { $1?.uploader == nil }
@@ -82,7 +82,7 @@ extension JournalTests {
       let entry = try #require(try await journal.finished().first)
       var again = addition
       (again.isAgain, again.number) = (isAgain, 2)
-      try await journal.keep(again, of: first)
+      try await journal.additions.keep(again, of: first)
       var other = entry.intent
       other.source = "b"
       for case .fresh(let id) in try await journal.claim([other], destination: entry.destinationID) {
@@ -91,7 +91,7 @@ extension JournalTests {
       try await journal.flush()
       #expect(try await journal.finished().map(\.intent.source) == ["b"])
       #expect(try await journal.unfinished().map(\.id) == (isAgain ? [first] : []))
-      #expect(try await journal.addition(of: first) == (isAgain ? again : nil))
+      #expect(try await journal.additions.addition(of: first) == (isAgain ? again : nil))
     }
 
     @Test func finishedUploadsAreFoundByTheirTime() async throws {
@@ -112,10 +112,10 @@ extension JournalTests {
       for (other, account) in [(url, nil), (url, "1"), (url, "2"), ("\(url)b", nil), ("\(url)/", "1")]
         as [(String, String?)]
       {
-        try await journal.keep(JournalJob(other, account: account, source: "photo"))
+        try await journal.jobs.keep(JournalJob(other, account: account, source: "photo"))
       }
-      #expect(try await journal.jobs(at: url).map(\.account) == [nil, "1", "2"])
-      #expect(try await journal.jobs(at: "https://nas.example/").isEmpty)
+      #expect(try await journal.jobs.jobs(at: url).map(\.account) == [nil, "1", "2"])
+      #expect(try await journal.jobs.jobs(at: "https://nas.example/").isEmpty)
     }
   }
 }

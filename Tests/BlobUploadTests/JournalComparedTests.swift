@@ -13,19 +13,21 @@ extension JournalTests {
     @Test func comparedVersionsSurviveTheProcess() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
-      try await journal.keepCompared([(intent("a.jpg"), version)])
+      try await journal.comparisons.keep([(intent("a.jpg"), version)])
       // The journal is not closed, as after a kill.
       let other = try await folder.open()
       let elsewhere = intent("a.jpg", from: "/elsewhere/a.jpg")
       #expect(
-        try await other.compared([intent("b.jpg"), intent("a.jpg"), elsewhere]).map(\.?.untimed) == [nil, version, nil])
+        try await other.comparisons.versions(of: [intent("b.jpg"), intent("a.jpg"), elsewhere]).map(\.?.untimed) == [
+          nil, version, nil,
+        ])
       var again = version
       (again.remote, again.isReadBack) = ("\"other\"", false)
-      try await other.keepCompared([(intent("a.jpg"), again)])
-      #expect(try await journal.compared([intent("a.jpg")]).map(\.?.untimed) == [again])
+      try await other.comparisons.keep([(intent("a.jpg"), again)])
+      #expect(try await journal.comparisons.versions(of: [intent("a.jpg")]).map(\.?.untimed) == [again])
       // The files were found to differ.
-      try await journal.keepCompared([(intent("a.jpg"), nil)])
-      #expect(try await other.compared([intent("a.jpg")]) == [nil])
+      try await journal.comparisons.keep([(intent("a.jpg"), nil)])
+      #expect(try await other.comparisons.versions(of: [intent("a.jpg")]) == [nil])
     }
 
     /// A card that is inserted again has other inode numbers, and so may a disk of another file.
@@ -48,8 +50,8 @@ extension JournalTests {
       try await folder.open().close()
       try Database(folder.path).execute("DROP TABLE compared; PRAGMA user_version=11")
       let journal = try await folder.open()
-      try await journal.keepCompared([(intent(), version)])
-      #expect(try await journal.compared([intent()]).map(\.?.untimed) == [version])
+      try await journal.comparisons.keep([(intent(), version)])
+      #expect(try await journal.comparisons.versions(of: [intent()]).map(\.?.untimed) == [version])
     }
   }
 }

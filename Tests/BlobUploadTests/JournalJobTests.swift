@@ -13,21 +13,21 @@ extension JournalTests {
       var job = JournalJob(
         url, source: "photo 1", done: "1", version: "2", state: .retrying, attempts: 2, error: "no network", updated: 7)
       let journal = try await folder.open()
-      try await journal.keep(JournalJob(url, source: "photo 1", version: "1", state: .registered, attempts: 1))
-      try await journal.keep(job)
+      try await journal.jobs.keep(JournalJob(url, source: "photo 1", version: "1", state: .registered, attempts: 1))
+      try await journal.jobs.keep(job)
       // The journal is not closed, as after a kill.
       let other = try await folder.open()
-      #expect(try await other.job(at: url) == job)
-      #expect(try await other.openJobs() == [job])
+      #expect(try await other.jobs.job(at: url) == job)
+      #expect(try await other.jobs.open() == [job])
       job.state = .refused
-      try await other.keep(job)
-      #expect(try await journal.openJobs().isEmpty)
-      #expect(try await journal.refusedJobs() == [job])
-      #expect(try await journal.job(at: "https://nas.example/b.heic") == nil)
+      try await other.jobs.keep(job)
+      #expect(try await journal.jobs.open().isEmpty)
+      #expect(try await journal.jobs.refused() == [job])
+      #expect(try await journal.jobs.job(at: "https://nas.example/b.heic") == nil)
       job.state = .waiting
-      try await other.keep(job)
-      #expect(try await journal.refusedJobs().isEmpty)
-      #expect(try await journal.waitingJobs() == [job])
+      try await other.jobs.keep(job)
+      #expect(try await journal.jobs.refused().isEmpty)
+      #expect(try await journal.jobs.waiting() == [job])
       #expect(!job.isOpen && !job.isSettled("1") && !job.isSettled("2"))
     }
 
@@ -45,10 +45,10 @@ extension JournalTests {
     @Test func aSettledVersionBelongsToItsFolder() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
-      try await journal.settle("photo 1", "1", at: "https://nas.example/")
-      try await journal.settle("photo 1", "2", at: "https://nas.example/")
-      #expect(try await journal.settledVersion(of: "photo 1", at: "https://nas.example/") == "2")
-      #expect(try await journal.settledVersion(of: "photo 1", at: "https://other.example/") == nil)
+      try await journal.jobs.settle("photo 1", "1", at: "https://nas.example/")
+      try await journal.jobs.settle("photo 1", "2", at: "https://nas.example/")
+      #expect(try await journal.jobs.settledVersion(of: "photo 1", at: "https://nas.example/") == "2")
+      #expect(try await journal.jobs.settledVersion(of: "photo 1", at: "https://other.example/") == nil)
     }
 
     @Test func aJournalOfVersion9GetsTheTables() async throws {
@@ -56,8 +56,8 @@ extension JournalTests {
       try await folder.open().close()
       try Database(folder.path).execute("DROP TABLE job; DROP TABLE settled; PRAGMA user_version=9")
       let journal = try await folder.open()
-      try await journal.keep(JournalJob(url, source: "photo 1"))
-      #expect(try await journal.job(at: url)?.source == "photo 1")
+      try await journal.jobs.keep(JournalJob(url, source: "photo 1"))
+      #expect(try await journal.jobs.job(at: url)?.source == "photo 1")
     }
   }
 }

@@ -28,10 +28,10 @@ extension JournalTests {
       let plain = try await end(intent("b.jpg"), nil, session: hasSession, in: journal)
       // The journal is not closed, as after a kill.
       let other = try await folder.open()
-      #expect(try await other.sealedContents(of: [id, plain]) == [id: content])
+      #expect(try await other.seals.contents(of: [id, plain]) == [id: content])
       // The same file is sent again, and nothing is known of its ciphertext.
       #expect(try await end(intent("a.jpg.age"), nil, session: hasSession, in: journal) == id)
-      #expect(try await other.sealedContents(of: [id, plain]) == [:])
+      #expect(try await other.seals.contents(of: [id, plain]) == [:])
     }
 
     @Test func aJournalOfVersion13GetsTheTable() async throws {
@@ -40,7 +40,7 @@ extension JournalTests {
       try Database(folder.path).execute("DROP TABLE sealed; PRAGMA user_version=13")
       let journal = try await folder.open()
       let id = try await end(intent("a.jpg.age"), content, session: false, in: journal)
-      #expect(try await journal.sealedContents(of: [id]) == [id: content])
+      #expect(try await journal.seals.contents(of: [id]) == [id: content])
     }
 
     /// Many ends are written by one statement.
@@ -63,10 +63,10 @@ extension JournalTests {
           sealed: content)
       }
       try await journal.flush()
-      let contents = try await journal.sealedContents(of: ids)
+      let contents = try await journal.seals.contents(of: ids)
       #expect(contents.count == 3 && contents[ids[0]]?.digest?.bytes == [0] && contents[ids[4]]?.digest?.bytes == [4])
       for (place, id) in ids.enumerated() {
-        #expect(try await journal.seal(of: id) == (place == 3 ? "box" : nil), "\(place)")
+        #expect(try await journal.seals.box(of: id) == (place == 3 ? "box" : nil), "\(place)")
       }
       #expect(try await journal.unfinished().map(\.id) == [ids[3]])
     }
@@ -84,7 +84,7 @@ extension JournalTests {
         ALTER TABLE sealed DROP COLUMN algorithm; ALTER TABLE sealed RENAME COLUMN digest TO sha256;
         PRAGMA user_version=\(version)
         """)
-      let contents = try await folder.open().sealedContents(of: [id, without])
+      let contents = try await folder.open().seals.contents(of: [id, without])
       #expect(contents[id] == SealedContent(DigestValue(.sha256, [1, 2, 3]), version: "\"tag\""))
       #expect(contents[without] == SealedContent(nil, version: "\"tag\""))
     }
@@ -95,7 +95,7 @@ extension JournalTests {
       let journal = try await folder.open()
       let id = try await end(intent("a.jpg.age"), content, session: false, in: journal)
       try Database(folder.path).execute("UPDATE sealed SET algorithm = 'none of these'")
-      #expect(try await journal.sealedContents(of: [id]) == [id: SealedContent(nil, version: "\"tag\"")])
+      #expect(try await journal.seals.contents(of: [id]) == [id: SealedContent(nil, version: "\"tag\"")])
     }
   }
 }

@@ -91,8 +91,8 @@ import Testing
       _ = try await uploader.upload(pattern, as: BytePath("\(number)"))
       #expect(peer.contents(of: BytePath("\(number)")) == pattern.bytes(count: 5 << 20))
       #expect(wall.refused == refused, "run \(number)")
-      #expect(try await journal.needsOverride(at: origin) == isKept, "run \(number)")
-      #expect(try await !journal.needsOverride(at: "http://elsewhere.example:80"))
+      #expect(try await journal.hosts.needsOverride(at: origin) == isKept, "run \(number)")
+      #expect(try await !journal.hosts.needsOverride(at: "http://elsewhere.example:80"))
       await journal.close()
     }
   }
@@ -146,7 +146,7 @@ import Testing
     // After a 403 the server is queried for the upload.
     let asked = refusal == 403 ? ["HEAD"] : []
     if status != 201 { #expect(script.methods == ["POST", "PATCH"] + asked + ["POST", "PATCH"]) }
-    #expect(try await !journal.needsOverride(at: uploader.destination.endpoint.origin))
+    #expect(try await !journal.hosts.needsOverride(at: uploader.destination.endpoint.origin))
     await journal.close()
   }
 

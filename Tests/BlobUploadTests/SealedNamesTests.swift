@@ -148,16 +148,16 @@ extension JournalTests {
       // The journal is not closed, as after a kill.
       let other = try await folder.open()
       let file = UnindexedFile(id: first, path: "a.jpg", length: 100, modified: 9)
-      #expect(try await other.unindexed(at: destination, limit: 10) == [file])
-      #expect(try await other.unindexedDestinations().keys.sorted() == [destination])
-      try await other.indexed([first], in: index, at: destination)
-      #expect(try await other.unindexed(at: destination, limit: 10).isEmpty)
-      #expect(try await other.unindexedDestinations().isEmpty)
+      #expect(try await other.sealedNames.unindexed(at: destination, limit: 10) == [file])
+      #expect(try await other.sealedNames.destinations().keys.sorted() == [destination])
+      try await other.sealedNames.indexed([first], in: index, at: destination)
+      #expect(try await other.sealedNames.unindexed(at: destination, limit: 10).isEmpty)
+      #expect(try await other.sealedNames.destinations().isEmpty)
       // What is sent again is named again, and what is done already is not.
       _ = try await journal.claim(sealed("a.jpg"))
-      #expect(try await journal.unindexed(at: destination, limit: 10).isEmpty)
+      #expect(try await journal.sealedNames.unindexed(at: destination, limit: 10).isEmpty)
       _ = try await done(sealed("a.jpg"), in: journal, again: true)
-      #expect(try await journal.unindexed(at: destination, limit: 10) == [file])
+      #expect(try await journal.sealedNames.unindexed(at: destination, limit: 10) == [file])
     }
 
     /// It is named once, whether or not it has an entry.
@@ -166,15 +166,15 @@ extension JournalTests {
       let journal = try await folder.open()
       let destination = try await journal.destinationID(.put)
       let file = UnindexedFile(id: 0, path: "a.jpg", length: 100, modified: 9)
-      try await journal.foundTaken(file, at: destination)
-      try await journal.foundTaken(file, at: destination)
-      let found = try await journal.unindexed(at: destination, limit: 10)
+      try await journal.sealedNames.foundTaken(file, at: destination)
+      try await journal.sealedNames.foundTaken(file, at: destination)
+      let found = try await journal.sealedNames.unindexed(at: destination, limit: 10)
       #expect(found.count == 1 && found.first?.path == "a.jpg" && found.first?.modified == 9)
-      #expect(try await journal.unindexedDestinations().keys.sorted() == [destination])
-      try await journal.indexed(found.map(\.id), in: index, at: destination)
-      try await journal.foundTaken(file, at: destination)
-      #expect(try await journal.unindexed(at: destination, limit: 10).isEmpty)
-      #expect(try await journal.unindexedDestinations().isEmpty)
+      #expect(try await journal.sealedNames.destinations().keys.sorted() == [destination])
+      try await journal.sealedNames.indexed(found.map(\.id), in: index, at: destination)
+      try await journal.sealedNames.foundTaken(file, at: destination)
+      #expect(try await journal.sealedNames.unindexed(at: destination, limit: 10).isEmpty)
+      #expect(try await journal.sealedNames.destinations().isEmpty)
     }
 
     @Test func theNamesOfALostIndexAreSentAgain() async throws {
@@ -182,25 +182,26 @@ extension JournalTests {
       let first = try await done(sealed("a.jpg"), in: journal)
       _ = try await done(sealed("b.jpg"), in: journal)
       let destination = try #require(try await journal.finished().first).destinationID
-      try await journal.foundTaken(UnindexedFile(id: 0, path: "c.jpg", length: 100, modified: 9), at: destination)
-      let files = try await journal.unindexed(at: destination, limit: 10)
+      try await journal.sealedNames.foundTaken(
+        UnindexedFile(id: 0, path: "c.jpg", length: 100, modified: 9), at: destination)
+      let files = try await journal.sealedNames.unindexed(at: destination, limit: 10)
       #expect(files.map(\.path) == ["a.jpg", "b.jpg", "c.jpg"])
-      try await journal.indexed([first], in: index, at: destination)
-      try await journal.indexed(files.dropFirst().map(\.id), in: index, at: destination)
-      let sent = try await journal.sentIndexes(at: destination)
+      try await journal.sealedNames.indexed([first], in: index, at: destination)
+      try await journal.sealedNames.indexed(files.dropFirst().map(\.id), in: index, at: destination)
+      let sent = try await journal.sealedNames.sentIndexes(at: destination)
       #expect(sent.map(\.path) == [index.path, index.path] && sent.map(\.sha256) == [[1, 2], [1, 2]])
-      #expect(try await journal.unindexed(at: destination, limit: 10).isEmpty)
-      try await journal.lost(sent[1])
-      #expect(try await journal.unindexed(at: destination, limit: 10).map(\.path) == ["b.jpg", "c.jpg"])
-      #expect(try await journal.sentIndexes(at: destination).map(\.id) == [sent[0].id])
-      #expect(try await journal.sentIndexes(at: destination, areLost: true).map(\.id) == [sent[1].id])
+      #expect(try await journal.sealedNames.unindexed(at: destination, limit: 10).isEmpty)
+      try await journal.sealedNames.lost(sent[1])
+      #expect(try await journal.sealedNames.unindexed(at: destination, limit: 10).map(\.path) == ["b.jpg", "c.jpg"])
+      #expect(try await journal.sealedNames.sentIndexes(at: destination).map(\.id) == [sent[0].id])
+      #expect(try await journal.sealedNames.sentIndexes(at: destination, areLost: true).map(\.id) == [sent[1].id])
       // The next index takes its place.
       var next = index
       (next.id, next.sha256) = (sent[1].id, [3])
-      try await journal.indexed(files.dropFirst().map(\.id), in: next, at: destination)
-      #expect(try await journal.sentIndexes(at: destination).map(\.sha256) == [[1, 2], [3]])
-      #expect(try await journal.unindexed(at: destination, limit: 10).isEmpty)
-      #expect(try await journal.sentIndexes(at: destination, areLost: true).isEmpty)
+      try await journal.sealedNames.indexed(files.dropFirst().map(\.id), in: next, at: destination)
+      #expect(try await journal.sealedNames.sentIndexes(at: destination).map(\.sha256) == [[1, 2], [3]])
+      #expect(try await journal.sealedNames.unindexed(at: destination, limit: 10).isEmpty)
+      #expect(try await journal.sealedNames.sentIndexes(at: destination, areLost: true).isEmpty)
     }
 
     /// It may have the only names of files that the journal knows nothing of.
@@ -209,14 +210,14 @@ extension JournalTests {
       let first = try await done(sealed("a.jpg"), in: journal)
       let second = try await done(sealed("b.jpg"), in: journal)
       let destination = try #require(try await journal.finished().first).destinationID
-      try await journal.indexed([first, second], in: index, at: destination)
+      try await journal.sealedNames.indexed([first, second], in: index, at: destination)
       try await journal.remove([first])
       try await journal.flush()
-      let sent = try #require(try await journal.sentIndexes(at: destination).first)
-      try await journal.lost(sent)
-      #expect(try await journal.unindexed(at: destination, limit: 10).map(\.path) == ["b.jpg"])
-      #expect(try await journal.sentIndexes(at: destination, areLost: true).isEmpty)
-      #expect(try await journal.sentIndexes(at: destination).isEmpty)
+      let sent = try #require(try await journal.sealedNames.sentIndexes(at: destination).first)
+      try await journal.sealedNames.lost(sent)
+      #expect(try await journal.sealedNames.unindexed(at: destination, limit: 10).map(\.path) == ["b.jpg"])
+      #expect(try await journal.sealedNames.sentIndexes(at: destination, areLost: true).isEmpty)
+      #expect(try await journal.sealedNames.sentIndexes(at: destination).isEmpty)
     }
 
     /// The second version is refused, since the first one is at the destination.
@@ -229,7 +230,7 @@ extension JournalTests {
       let second = try #require(try await journal.claim(grown).id)
       journal.failed(second, "refused")
       try await journal.flush()
-      let files = try await journal.unindexed(at: destination, limit: 10)
+      let files = try await journal.sealedNames.unindexed(at: destination, limit: 10)
       #expect(files.map(\.path) == ["a.jpg"] && files.map(\.length) == [100])
     }
 
@@ -264,24 +265,24 @@ extension JournalTests {
         """)
       let journal = try await folder.open()
       let id = try await done(sealed("a.jpg"), in: journal)
-      let destination = try #require(try await journal.unindexedDestinations().keys.first)
-      try await journal.indexed([id], in: index, at: destination)
-      #expect(try await journal.sentIndexes(at: destination).count == 1)
+      let destination = try #require(try await journal.sealedNames.destinations().keys.first)
+      try await journal.sealedNames.indexed([id], in: index, at: destination)
+      #expect(try await journal.sealedNames.sentIndexes(at: destination).count == 1)
     }
 
     @Test func eachPlaceKeepsItsKey() async throws {
       let folder = JournalFolder()
       let journal = try await folder.open()
-      #expect(try await journal.names(at: "https://host.example/a/") == nil)
-      let made = try await journal.keepNames(nil, at: "https://host.example/a/")
+      #expect(try await journal.sealedNames.key(at: "https://host.example/a/") == nil)
+      let made = try await journal.sealedNames.keep(nil, at: "https://host.example/a/")
       let other = try await folder.open()
-      #expect(try await other.names(at: "https://host.example/a/") == made)
-      #expect(try await other.keepNames(nil, at: "https://host.example/a/") == made)
-      #expect(try await other.keepNames(nil, at: "https://host.example/b/") != made)
-      #expect(try await other.keepNames(made, at: "https://host.example/c/") == made)
+      #expect(try await other.sealedNames.key(at: "https://host.example/a/") == made)
+      #expect(try await other.sealedNames.keep(nil, at: "https://host.example/a/") == made)
+      #expect(try await other.sealedNames.keep(nil, at: "https://host.example/b/") != made)
+      #expect(try await other.sealedNames.keep(made, at: "https://host.example/c/") == made)
       await journal.close()
       await other.close()
-      #expect(try await folder.open().names(at: "https://host.example/a/") == made)
+      #expect(try await folder.open().sealedNames.key(at: "https://host.example/a/") == made)
     }
   }
 }

@@ -67,8 +67,8 @@ import Testing
       let journal = try await Journal(at: folder.path.appending("journal"))
       let entry = try await journal.unfinished().first { !$0.isLeftover }
       var box: String?
-      if let entry { box = try await journal.seal(of: entry.id) }
-      let key = try await journal.knownSealKey()
+      if let entry { box = try await journal.seals.box(of: entry.id) }
+      let key = try await journal.seals.knownKey()
       await journal.close()
       guard let box = box.flatMap({ Base64.decode($0) }), let key else { return nil }
       return FileSeal(unboxing: box, under: key)

@@ -1,13 +1,6 @@
 import BlobUpload
 import Blobs
 
-/// An upload in the journal.
-struct EarlierUpload {
-  var entry: JournalEntry
-  /// nil: no uploader of this kind has added it, or not with this version of the app.
-  var addition: JournalAddition?
-}
-
 /// The steps at the launch of a `BackgroundUploader` that must not be repeated.
 struct OpeningSteps {
   /// The pieces that were found in the spool, once it was read.
@@ -82,14 +75,14 @@ extension BackgroundUploader {
   }
 
   private func goOn(_ id: Int64) async throws(JournalError) {
-    let all = try await waiting(at: id)
+    let all = try await earlier.waiting(at: id)
     for upload in all { if let number = upload.addition?.number { shared.order.note(addition: number) } }
-    let uploads = all.filter { isOwn($0.addition) }
-    let sources = sources(of: uploads)
+    let uploads = all.filter { earlier.isOwn($0.addition) }
+    let sources = earlier.sources(of: uploads)
     // Another uploader of this process may find those of nobody at the same time.
     let ofNobody = sources.map(\.upload).filter { $0.addition?.uploader == nil }.map(\.entry.id)
-    let lost = try await Set(ofNobody).subtracting(journal.assign(ofNobody, from: nil, to: identifier))
-    let known = Set(uploads.filter { !lost.contains($0.entry.id) }.map { key(of: $0.entry) })
+    let lost = try await Set(ofNobody).subtracting(journal.additions.assign(ofNobody, from: nil, to: identifier))
+    let known = Set(uploads.filter { !lost.contains($0.entry.id) }.map { earlier.key(of: $0.entry) })
     await begin(sources.filter { !lost.contains($0.upload.entry.id) }, id)
     // The others are done, were cancelled, or belong to another uploader.
     for key in service.registry.uploads.subtracting(known) { service.discardAll(of: key) }
@@ -112,9 +105,9 @@ extension BackgroundUploader {
     service.wakeUp.enter()
     defer { service.wakeUp.leave() }
     do {
-      let uploads = try await waiting(at: id).filter { $0.addition?.uploader == identifier }
-      let ids = try await journal.assign(uploads.map(\.entry.id), from: identifier, to: self.identifier)
-      await begin(sources(of: uploads.filter { ids.contains($0.entry.id) }), id)
+      let uploads = try await earlier.waiting(at: id).filter { $0.addition?.uploader == identifier }
+      let ids = try await journal.additions.assign(uploads.map(\.entry.id), from: identifier, to: self.identifier)
+      await begin(earlier.sources(of: uploads.filter { ids.contains($0.entry.id) }), id)
     } catch {
       throw UploadError(journal: error)
     }
@@ -125,7 +118,7 @@ extension BackgroundUploader {
   private func begin(_ sources: [(upload: EarlierUpload, source: AddedSource)], _ id: Int64) async {
     let running = service.registry.uploads
     let numbered = sources.map { upload, source in
-      let key = key(of: upload.entry)
+      let key = earlier.key(of: upload.entry)
       return (
         rank: (upload.addition?.number ?? 0, running.contains(key) ? 0 : 1, upload.entry.id), key: key, source: source
       )
@@ -143,54 +136,119 @@ extension BackgroundUploader {
     Task { await queue.deleteLeftovers(failures: 2) }
   }
 
-  // MARK: What the journal has
+  // MARK: Uploads that have ended, and the end of uploads
 
-  /// Whether this uploader goes on with the upload, or none does: then it was not added by an uploader of this kind.
-  func isOwn(_ addition: JournalAddition?) -> Bool {
-    guard let uploader = addition?.uploader else { return true }
-    return uploader == identifier
+  /// The uploads to this destination that have finished at this time or later, in seconds since 1970, in this launch or
+  /// an earlier one. Each has the time in `ended`; they are in the order in which they were added.
+  ///
+  /// `events` tells only those that finish while a loop reads it, and the system may upload in the night, with the app
+  /// launched in the background. To show those as well, call this when the app comes to the front, after `events`, with the
+  /// time of the call before, which the app must keep. One that `events` has told since that call is told again. Those of an `Uploader`, and of uploaders with other identifiers, to the same
+  /// destination are among them; those of other accounts are not. Of a source that was uploaded in several versions, the last
+  /// one is told.
+  public func finished(since time: Int64) async throws(UploadError) -> [BackgroundUpload] {
+    try await earlier.finished(at: destinationID(), since: time)
   }
 
-  /// The uploads that have not ended or have failed, of all uploaders.
-  func unfinished(at id: Int64) async throws(JournalError) -> [EarlierUpload] {
-    try await withAdditions(journal.unfinished(at: [id]).filter { !$0.isLeftover })
+  /// The uploads to this destination that were given up, in this launch or an earlier one, and were not added again: the
+  /// oldest first, each with its reason. Those of an `Uploader` to the same destination are among them, and those of other
+  /// accounts and of uploaders with other identifiers are not. `cancelAll` forgets them.
+  public func failures() async throws(UploadError) -> [BackgroundUpload] {
+    try await failed().map(\.failure)
   }
 
-  /// The same, and those that have ended and whose sources were added again since.
-  private func waiting(at id: Int64) async throws(JournalError) -> [EarlierUpload] {
-    let again = try await journal.dropAdditionsOfDone().filter { $0.destinationID == id }
-    return try await unfinished(at: id) + withAdditions(again)
-  }
-
-  private func withAdditions(_ entries: [JournalEntry]) async throws(JournalError) -> [EarlierUpload] {
-    let additions = try await journal.additions(of: entries.map(\.id))
-    return entries.map { EarlierUpload(entry: $0, addition: additions[$0.id]) }
-  }
-
-  /// The uploads that go on by themselves, and whose sources can be opened now.
-  private func sources(of uploads: [EarlierUpload]) -> [(upload: EarlierUpload, source: AddedSource)] {
-    uploads.filter { [.intent, .open, .done].contains($0.entry.state) || $0.entry.isSuperseded }.compactMap { upload in
-      guard var source = added(upload) else { return nil }
-      source.isAgain =
-        upload.addition?.isAgain == true
-        || source.version != nil && source.version != upload.entry.intent.validator?.version
-      return (upload, source)
+  /// Adds the sources again whose uploads as `name` were given up, with the type and the metadata that they were added with.
+  /// The sources are opened by `reopening`. Does nothing if no such upload was given up.
+  /// - Throws as `add`, and if a source cannot be opened now.
+  public func tryAgain(_ name: BytePath) async throws(UploadError) {
+    for upload in try await failed() where upload.entry.intent.path == name {
+      guard let again = earlier.added(upload) else {
+        throw UploadError(.giveUp, .source, "\(name): its source cannot be opened now, since `reopening` gives none")
+      }
+      try await add(again)
     }
   }
 
-  /// The arguments of an earlier call of `add`, from the journal; nil: `reopening` cannot open the source now.
-  func added(_ upload: EarlierUpload) -> AddedSource? {
-    let (intent, addition) = (upload.entry.intent, upload.addition)
-    guard let source = reopening(intent.source) else { return nil }
-    var added = AddedSource(
-      source: source, identity: intent.source, name: intent.path,
-      contentType: addition?.contentType ?? intent.contentType, metadata: addition?.metadata ?? [:])
-    added.version = addition?.version
-    return added
+  private func failed() async throws(UploadError) -> [EarlierUpload] {
+    let id = try await destinationID()
+    do {
+      // How an upload has ended is written a little later.
+      try await journal.flush()
+      return try await earlier.unfinished(at: id).filter { upload in
+        let entry = upload.entry
+        return entry.state == .failed && earlier.isOwn(upload.addition) && !entry.isClaimed
+          && !board.isRunning(earlier.key(of: entry))
+      }
+    } catch {
+      throw UploadError(journal: error)
+    }
   }
 
-  func key(of entry: JournalEntry) -> String {
-    let intent = entry.intent
-    return TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
+  /// Ends an upload, and deletes what the server has of it and its entry in the journal. Returns once this is done, or
+  /// the server does not answer; then the server's part of the upload expires.
+  /// A call of `add` that still looks at its source, or waits for other uploads, returns without an upload.
+  /// A source that is added after this call has begun is another upload, and does not wait for the deletion.
+  public func cancel(_ name: BytePath) async throws(UploadError) { try await cancel(named: name) }
+
+  /// Ends all uploads of this uploader as `cancel` ends one, also those of earlier launches whose sources were not opened,
+  /// versions that wait for the end of an earlier one, and what uploads of an `Uploader` to this destination have left. Those
+  /// that an uploader with another identifier has added last go on.
+  /// For a user who signs out: call it while the credentials are still valid, since the server does not delete anything without
+  /// them. What was uploaded stays, and counts as uploaded.
+  public func cancelAll() async throws(UploadError) { try await cancel(named: nil) }
+
+  /// nil: all.
+  private func cancel(named name: BytePath?) async throws(UploadError) {
+    // Calls of `add` from here on are other uploads, while the first one of this process may still open the journal.
+    let last = board.lastSeat
+    let id = try await destinationID()
+    for task in board.cancel(name, upTo: last) { await task.value }
+    try await remove(id, areMany: name == nil) { name == nil || $0.intent.path == name }
+  }
+
+  /// Deletes what the server, the system and the journal have of uploads that do not run, unless they were added again
+  /// meanwhile. The journal is first: what is added from then on does not wait for the server.
+  func remove(
+    _ id: Int64, areMany: Bool = false, where isMeant: @escaping @Sendable (JournalEntry) -> Bool
+  ) async throws(UploadError) {
+    let tasks = service.registry.pending()
+    let direct = Uploader(destination, transport: service.direct)
+    var answers = true
+    do {
+      let entries = try await journal.giveUp(at: id) { [self] entry, addition in
+        let key = earlier.key(of: entry)
+        // Another uploader of this process may have added the same source before, and sends it all the same.
+        return isMeant(entry) && earlier.isOwn(addition) && !board.isActive(key) && !shared.order.has(key)
+      }
+      let keys = Set(entries.map { earlier.key(of: $0) })
+      for task in tasks where keys.contains(task.upload) { service.discard(task) }
+      for entry in entries {
+        guard let session = entry.session else { continue }
+        // A server that does not answer is not waited for once more for each of many uploads.
+        if answers { answers = await direct.discard(session) || !areMany }
+        try await journal.remove([entry.id])
+      }
+    } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
+  /// The version is uploaded after the one that is being sent, also if the app is terminated in between.
+  func keepAddition(_ added: AddedSource, _ item: UploadItem) async throws(UploadError) {
+    do { try await journal.additions.keep(addition(of: added, isAgain: true), of: item.intent()) } catch {
+      throw UploadError(journal: error)
+    }
+  }
+
+  func addition(of added: AddedSource, isAgain: Bool = false) -> JournalAddition {
+    added.addition(by: identifier, number: shared.order.nextAddition(), isAgain: isAgain)
+  }
+
+  /// The source was uploaded after another version had been sent, or is not uploaded any more.
+  func forgetAddition(_ added: AddedSource) async {
+    guard let version = added.version else { return }
+    let item = turns.item(added, BlobInfo(length: nil))
+    // Where the journal cannot be written, the next launch finds that the version is done.
+    try? await journal.additions.drop(ofVersion: version, item.intent())
   }
 }

@@ -40,4 +40,16 @@
         identifiers: .ofProcess, reopening: reopening)
     }
   }
+
+  #if canImport(Photos)
+    extension BackgroundUploader {
+      /// Uploads a file of the photo library under its `path`, with its media type and its facts as metadata.
+      /// A `reopening` of your own must give `PhotoAssetSource(identity:)` for its identity, as the default does.
+      public func add(_ item: PhotoGallery.Item) async throws(UploadError) {
+        try await add(
+          item.source, as: item.path, identity: item.identity, contentType: item.contentType,
+          metadata: item.facts.metadata)
+      }
+    }
+  #endif
 #endif

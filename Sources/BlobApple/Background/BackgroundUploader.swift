@@ -31,13 +31,15 @@ public final class BackgroundUploader: Sendable {
 
   /// Identifies the background session.
   public var identifier: String { service.session }
-  let destination: UploadDestination
-  let journal: Journal
-  let settings: BackgroundSettings
-  let service: BackgroundService
+  let turns: UploadTurns
+  let earlier: EarlierUploads
+  var destination: UploadDestination { turns.destination }
+  var journal: Journal { turns.journal }
+  var settings: BackgroundSettings { turns.settings }
+  var service: BackgroundService { turns.service }
+  var board: UploadBoard { turns.board }
   /// Shared with other uploaders of this process.
   let shared: SharedPlaces
-  let board: UploadBoard
   let places: SpoolRoom
   /// How many further uploads this process may hold, running or waiting for a place.
   let seats: SpoolRoom
@@ -45,7 +47,6 @@ public final class BackgroundUploader: Sendable {
   let opening = OneTimeResult<Int64>()
   /// The steps of the opening that have succeeded, and are not repeated.
   let opened = Mutex(OpeningSteps())
-  let reopening: @Sendable (BytePath) -> (any BlobSource)?
   /// The identifiers of which this process has made uploaders; nil: unknown.
   let identifiers: SessionIdentifiers?
 
@@ -54,20 +55,20 @@ public final class BackgroundUploader: Sendable {
     direct: any Transport, settings: BackgroundSettings, identifiers: SessionIdentifiers? = nil,
     reopening: @escaping @Sendable (BytePath) -> (any BlobSource)?
   ) throws(UploadError) {
-    self.destination = try settings.adapt(destination)
+    let destination = try settings.adapt(destination)
     try identifiers?.use(identifier)
-    self.journal = journal
-    self.settings = settings
-    self.reopening = reopening
     self.identifiers = identifiers
     shared = SharedPlaces.of(journal, account: destination.account)
-    board = UploadBoard(shared.order)
     let wakeUp = WakeUp()
     let spool = PieceSpool(settings.spool, bound: settings.spoolBytes, wakeUp, write: settings.write)
-    service = BackgroundService(
+    let service = BackgroundService(
       session: identifier, tasks: tasks, registry: TaskRegistry(spool, wakeUp, shared.cancelled),
       cancelled: shared.cancelled, spool: spool,
       wakeUp: wakeUp, direct: direct, cancelling: settings.cancelling)
+    turns = UploadTurns(
+      destination: destination, journal: journal, settings: settings, service: service,
+      board: UploadBoard(shared.order))
+    earlier = EarlierUploads(journal: journal, identifier: identifier, reopening: reopening)
     places = SpoolRoom(Self.mostAtOnce, wakeUp)
     seats = SpoolRoom(settings.mostUploads, wakeUp)
     tryToOpen()
@@ -104,14 +105,14 @@ public final class BackgroundUploader: Sendable {
 
   func add(_ added: AddedSource) async throws(UploadError) {
     var added = added
-    let key = item(added, BlobInfo(length: nil)).key
+    let key = turns.item(added, BlobInfo(length: nil)).key
     // `cancel` finds the call from here on.
     let seat = board.takeSeat(added.name, key)
     defer { board.leaveSeat(seat) }
     var entered: Int64?
     do {
       let id = try await destinationID()
-      let item = try await item(added)
+      let item = try await turns.item(added)
       added.version = item.info.validator?.version
       added.label = item.info.validator.map { _ in TaskLabel.version(item.info) }
       guard board.hasLooked(seat) else { return }
@@ -122,7 +123,7 @@ public final class BackgroundUploader: Sendable {
       if !board.isCancelled(seat) { throw error }
     }
     // `cancel` may have come before the entry was in the journal.
-    if let entered, board.isCancelled(seat) { try await remove(entered) { [self] in self.key(of: $0) == key } }
+    if let entered, board.isCancelled(seat) { try await remove(entered) { [self] in earlier.key(of: $0) == key } }
   }
 
   /// Writes the upload into the journal, and starts it once there is a seat.
@@ -139,15 +140,15 @@ public final class BackgroundUploader: Sendable {
         switch claim {
         case .busy:
           // Another upload has the entry, for example one of an `Uploader`. A later process uploads this version after it.
-          try await journal.keep(addition(of: added), of: item.intent())
+          try await journal.additions.keep(addition(of: added), of: item.intent())
         case .done(let entry) where entry.isSuperseded || board.hasOthers(than: item.key):
           // Another source has the place, or will have it. A later process asks the server, or uploads this one again.
           added.isAgain = true
-          try await journal.keep(addition(of: added, isAgain: true), of: entry.id)
+          try await journal.additions.keep(addition(of: added, isAgain: true), of: entry.id)
         case .done: break
         case .fresh, .replaced, .resume, .unsure:
           // The first one is that of this upload, and any other that of what it replaces.
-          if let id = claim.ids.first { try await journal.keep(addition(of: added), of: id) }
+          if let id = claim.ids.first { try await journal.additions.keep(addition(of: added), of: id) }
         }
         for id in claim.ids { journal.released(id) }
       }
@@ -167,6 +168,10 @@ public final class BackgroundUploader: Sendable {
     }
     if hasSeat, case .another = await start(added, item.key, id, seat: seat) { try await keepAddition(added, item) }
   }
+
+  /// Tries the uploads at once that wait because the server has refused their credentials, for example when the user has
+  /// signed in again and `rereading` gives a new token. Other pauses go on.
+  public func tryAgain() { board.endPauses() }
 
   /// The state of every upload from now on: at first of those that are running, then each change. Of the changes that were
   /// not read yet, only the newest of each upload is kept, and how each upload has ended. The sequence does not end by itself.
@@ -244,7 +249,7 @@ public final class BackgroundUploader: Sendable {
         var hasPlace = if hasPieces { true } else { await places.reserve(1) }
         var added = added
         while true {
-          let end = hasPlace ? await turns(&added, key, id) : .cancelled
+          let end = hasPlace ? await turns.run(&added, key, id) : .cancelled
           service.discardAll(of: key)
           service.registry.stop(key)
           if added.isAgain, !end.goesOnLater { await forgetAddition(added) }

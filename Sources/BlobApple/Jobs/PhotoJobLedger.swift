@@ -6,15 +6,15 @@ protocol PhotoJobLedger: Sendable {
   func job(at url: String, account: String?) async throws(JournalError) -> JournalJob?
   func jobs(at url: String) async throws(JournalError) -> [JournalJob]
   func keep(_ job: JournalJob) async throws(JournalError)
-  func openJobs() async throws(JournalError) -> [JournalJob]
-  func refusedJobs() async throws(JournalError) -> [JournalJob]
-  func waitingJobs() async throws(JournalError) -> [JournalJob]
+  func open() async throws(JournalError) -> [JournalJob]
+  func refused() async throws(JournalError) -> [JournalJob]
+  func waiting() async throws(JournalError) -> [JournalJob]
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String?
   func settle(_ asset: String, _ version: String, at folder: String) async throws(JournalError)
   func unsettle(_ asset: String) async throws(JournalError)
 }
 
-extension Journal: PhotoJobLedger {}
+extension JournalJobs: PhotoJobLedger {}
 
 /// A journal that is opened by the first call, because the initializer of an extension cannot wait for that.
 actor UnopenedJournal: PhotoJobLedger {
@@ -23,11 +23,11 @@ actor UnopenedJournal: PhotoJobLedger {
 
   init(_ path: BytePath) { self.path = path }
 
-  private func opened() async throws(JournalError) -> Journal {
-    if let journal { return journal }
+  private func opened() async throws(JournalError) -> JournalJobs {
+    if let journal { return journal.jobs }
     let opened = try await Journal(at: path)
     journal = opened
-    return opened
+    return opened.jobs
   }
 
   func job(at url: String, account: String?) async throws(JournalError) -> JournalJob? {
@@ -35,9 +35,9 @@ actor UnopenedJournal: PhotoJobLedger {
   }
   func jobs(at url: String) async throws(JournalError) -> [JournalJob] { try await opened().jobs(at: url) }
   func keep(_ job: JournalJob) async throws(JournalError) { try await opened().keep(job) }
-  func openJobs() async throws(JournalError) -> [JournalJob] { try await opened().openJobs() }
-  func refusedJobs() async throws(JournalError) -> [JournalJob] { try await opened().refusedJobs() }
-  func waitingJobs() async throws(JournalError) -> [JournalJob] { try await opened().waitingJobs() }
+  func open() async throws(JournalError) -> [JournalJob] { try await opened().open() }
+  func refused() async throws(JournalError) -> [JournalJob] { try await opened().refused() }
+  func waiting() async throws(JournalError) -> [JournalJob] { try await opened().waiting() }
   func settledVersion(of asset: String, at folder: String) async throws(JournalError) -> String? {
     try await opened().settledVersion(of: asset, at: folder)
   }

@@ -69,7 +69,7 @@ extension PhotoUploads {
         }
       }
       if row.isOpen {
-        giveUpOrWait(&row, since: reason, whileOthersArrive: evidence.succeeded > 0)
+        row.giveUpOrWait(since: reason, whileOthersArrive: evidence.succeeded > 0)
         try await keep(row)
       } else if row.state == .idle, job.version != nil, job.version == row.done {
         // An earlier job for this version has succeeded. If a third one has replaced that file since, this one has not

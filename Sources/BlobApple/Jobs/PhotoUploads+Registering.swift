@@ -58,11 +58,11 @@ extension PhotoUploads {
       isSettled = false
       if row.isOpen || occupied[row.key] != nil { continue }
       let hasFailed = row.version == asset.version && row.attempts > 0 && row.error != nil
-      let mayBeTried = !hasFailed || row.state != .waiting || isDue(row)
+      let mayBeTried = !hasFailed || row.state != .waiting || row.isDue(at: now())
       if !mayBeTried { pass.findsWaiting = true }
       if hasFailed, mayBeTried { pass.findsDue = true }
       if hasFailed != pass.isForFailed || !mayBeTried { continue }
-      if pass.room <= 0 || evidence.unregistered.count >= Evidence.mostUnregistered { return false }
+      if pass.room <= 0 || evidence.unregistered.count >= PhotoEvidence.mostUnregistered { return false }
       try checkTermination()
       if try await register(resource, asset, url, row) { pass.room -= 1 }
     }
@@ -118,7 +118,7 @@ extension PhotoUploads {
       switch error.code {
       // The system may have the job all the same; the next run finds out. The other photos do not wait for that.
       case .failed:
-        giveUpOrWait(&row, since: "\(error)", whileOthersArrive: false)
+        row.giveUpOrWait(since: "\(error)", whileOthersArrive: false)
         try await keep(row)
         evidence.registrationError = evidence.registrationError ?? "\(error)"
         if row.state == .waiting { evidence.unregistered.append(row) }
@@ -136,5 +136,30 @@ extension PhotoUploads {
     row.state = .registered
     try await keep(row)
     return true
+  }
+
+  /// After a success, all photos that wait are tried again at once. Otherwise finds out whether there is an outage.
+  func lookAtWaiting() async throws(Interruption) {
+    let waiting = try await note { () throws(JournalError) in try await ledger.waiting() }
+      .filter { $0.account == account }
+    if evidence.succeeded == 0 {
+      evidence.isOutage = waiting.count >= PhotoEvidence.outageFrom
+      return
+    }
+    for var row in waiting {
+      try checkTermination()
+      row.state = .idle
+      try await keep(row)
+    }
+  }
+
+  /// Gives up the photos that could not be registered while others could.
+  func judgeUnregistered() async throws(Interruption) {
+    guard evidence.registered > 0 || evidence.succeeded > 0 else { return }
+    for var row in evidence.unregistered where row.attempts >= 2 {
+      row.giveUpOrWait(since: row.error, whileOthersArrive: true)
+      try await keep(row)
+    }
+    evidence.unregistered.removeAll { $0.attempts >= 2 }
   }
 }

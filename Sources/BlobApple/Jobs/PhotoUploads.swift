@@ -4,6 +4,10 @@ import BlobUpload
 import Blobs
 import Synchronization
 
+#if canImport(Photos)
+  import Photos
+#endif
+
 /// Keeps the system's background uploader busy with the photos that are not at the destination yet.
 ///
 /// An extension calls `run` each time the system calls it. It records what has ended, retries a failed job once, and
@@ -39,7 +43,7 @@ public actor PhotoUploads {
   private let terminated = Atomic(0)
   /// The number of the run that is under way; nil: none is.
   private var running: Int?
-  var evidence = Evidence()
+  var evidence = PhotoEvidence()
   /// A digest of the account whose photos the run uploads; nil: none is known.
   var account: String?
 
@@ -107,7 +111,7 @@ public actor PhotoUploads {
   }
 
   private func pass() async throws(Interruption) -> Outcome {
-    evidence = Evidence()
+    evidence = PhotoEvidence()
     // The jobs that the system has wait until a user is there.
     guard let session = destination.session() else { return .completed }
     account = session.digest
@@ -133,7 +137,7 @@ public actor PhotoUploads {
     let reason =
       evidence.reason ?? (evidence.unregistered.isEmpty ? nil : evidence.registrationError)
     if let reason, evidence.registered == 0, occupied.isEmpty { return .failed(reason) }
-    let left = try await note { () throws(JournalError) in try await ledger.openJobs() }
+    let left = try await note { () throws(JournalError) in try await ledger.open() }
     let isDone = isFilled && left.isEmpty && occupied.isEmpty && evidence.unregistered.isEmpty
     return isDone ? .completed : .processing
   }
@@ -165,7 +169,7 @@ public actor PhotoUploads {
 
   /// Jobs that were registered, and that the system does not have any more, were cancelled or lost.
   private func recover(_ occupied: [String: Int]) async throws(Interruption) {
-    let open = try await note { () throws(JournalError) in try await ledger.openJobs() }
+    let open = try await note { () throws(JournalError) in try await ledger.open() }
     // A job whose request the system does not tell may be that of any row.
     let areAllKnown = system.listsJobsUnderWay && occupied[""] == nil
     for var row in open where occupied[row.key] == nil {
@@ -177,7 +181,7 @@ public actor PhotoUploads {
       case _ where row.attempts % 2 == 1: row.state = .idle
       default:
         let reason = (row.error.map { "\($0); then " } ?? "") + "the system lost or cancelled the job"
-        giveUpOrWait(&row, since: reason, whileOthersArrive: evidence.succeeded > 0)
+        row.giveUpOrWait(since: reason, whileOthersArrive: evidence.succeeded > 0)
       }
       try await keep(row)
     }
@@ -193,10 +197,10 @@ public actor PhotoUploads {
 
   /// The jobs to the destination's folder that were given up, of the account that is signed in, the latest first. `Journal.tryAgain`
   /// lets one be registered again.
-  public func refused() async throws(JournalError) -> [JournalJob] { own(try await ledger.refusedJobs()) }
+  public func refused() async throws(JournalError) -> [JournalJob] { own(try await ledger.refused()) }
 
   /// The jobs that have failed and are tried again later, of the same folder and account.
-  public func waiting() async throws(JournalError) -> [JournalJob] { own(try await ledger.waitingJobs()) }
+  public func waiting() async throws(JournalError) -> [JournalJob] { own(try await ledger.waiting()) }
 
   private func own(_ jobs: [JournalJob]) -> [JournalJob] {
     guard let session = destination.session() else { return [] }
@@ -242,3 +246,40 @@ public actor PhotoUploads {
     }
   }
 }
+
+#if canImport(Photos)
+  @available(iOS 26.1, macOS 27.0, *)
+  extension PhotoUploads {
+    /// For an extension: over PhotoKit. The journal at `path` is opened by the first run.
+    public init(to destination: PhotoJobDestination, journal path: BytePath, edits: GalleryEdits = .both) {
+      self.init(to: destination, journal: path, edits: edits, over: PhotoKitJobs())
+    }
+
+    /// For `processJobs` of `PHBackgroundResourceUploadJobExtension`.
+    public nonisolated func process() async -> PHBackgroundResourceUploadProcessingResult {
+      Self.result(await run())
+    }
+
+    /// For `process` of `PHBackgroundResourceUploadExtension`, which is not asynchronous. It blocks the thread that the
+    /// system calls it on until the run has ended; `terminate` ends it early.
+    public nonisolated func processAndWait() -> PHBackgroundResourceUploadProcessingResult {
+      let outcome = Monitor(Outcome?.none)
+      // The run has begun before its task has.
+      let number = beginRun()
+      // Nothing else can wait for an asynchronous function here. The task ends with the run.
+      Task { [self] in
+        let ended = await run(as: number)
+        outcome.update { $0 = ended }
+      }
+      return Self.result(outcome.wait { $0 })
+    }
+
+    private static func result(_ outcome: Outcome) -> PHBackgroundResourceUploadProcessingResult {
+      switch outcome {
+      case .completed: .completed
+      case .processing: .processing
+      case .failed: .failure
+      }
+    }
+  }
+#endif

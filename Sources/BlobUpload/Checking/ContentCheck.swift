@@ -40,7 +40,7 @@ package struct ContentCheck: Sendable {
     let placed = try await placed(items)
     var known: [ComparedVersion?] = placed.map { _ in nil }
     if !isAnew {
-      do { known = try await journal.compared(placed.map { $0.item.intent() }) } catch {
+      do { known = try await journal.comparisons.versions(of: placed.map { $0.item.intent() }) } catch {
         throw UploadError(journal: error)
       }
     }
@@ -90,7 +90,9 @@ package struct ContentCheck: Sendable {
   /// has changed since. Reads neither.
   func evidence(of item: UploadItem) async throws(UploadError) -> StoredEvidence? {
     let known: ComparedVersion?
-    do { known = try await journal.compared([item.intent()]).first ?? nil } catch { throw UploadError(journal: error) }
+    do { known = try await journal.comparisons.versions(of: [item.intent()]).first ?? nil } catch {
+      throw UploadError(journal: error)
+    }
     guard let known, known.isOf(item.info) else { return nil }
     let question = VersionQuery.Question(
       name: HTTPURL.encode(item.target.path.bytes), known: known.remote.versionWord)
@@ -171,7 +173,7 @@ package struct ContentCheck: Sendable {
 
   private func keep(_ compared: [(JournalIntent, ComparedVersion?)]) async -> UploadError? {
     if compared.isEmpty { return nil }
-    do { try await journal.keepCompared(compared) } catch { return UploadError(journal: error) }
+    do { try await journal.comparisons.keep(compared) } catch { return UploadError(journal: error) }
     return nil
   }
 }
@@ -191,12 +193,12 @@ extension ContentCheck {
   /// The items under the names that earlier pushes gave them, also where that was a name with a number.
   private func placed(_ items: [UploadItem]) async throws(UploadError) -> [PlacedItem] {
     do throws(JournalError) {
-      let latest = zip(items, try await journal.numbersDone(by: items, uploader.destination)).map { item, done in
+      let latest = zip(items, try await journal.numbers.done(by: items, uploader.destination)).map { item, done in
         done.filter { item.intent().match(with: $0.entry.intent) != .different }
           .max { $0.entry.updated < $1.entry.updated }
       }
       let sealed = zip(items, latest).compactMap { item, latest in item.isSealed ? latest?.entry.id : nil }
-      let contents = try await journal.sealedContents(of: sealed)
+      let contents = try await journal.seals.contents(of: sealed)
       return zip(items, latest).map { item, latest in
         guard let latest else { return PlacedItem(item: item, location: nil) }
         let numbered = latest.number > 1 ? item.under(latest.number, uploader.destination) : nil

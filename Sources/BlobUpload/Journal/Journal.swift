@@ -21,6 +21,15 @@ public actor Journal {
   /// The key of `SealKeyFile`. No other process deletes it while this one has the journal open.
   nonisolated let knownKey = Mutex<[UInt8]?>(nil)
 
+  /// The uploads that the system makes.
+  public nonisolated var jobs: JournalJobs { JournalJobs(journal: self) }
+  package nonisolated var hosts: JournalHosts { JournalHosts(journal: self) }
+  package nonisolated var comparisons: JournalComparisons { JournalComparisons(journal: self) }
+  package nonisolated var additions: JournalAdditions { JournalAdditions(journal: self) }
+  package nonisolated var sealedNames: JournalSealedNames { JournalSealedNames(journal: self) }
+  package nonisolated var numbers: JournalNumbers { JournalNumbers(journal: self) }
+  nonisolated var seals: JournalSeals { JournalSeals(journal: self) }
+
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Opens or creates the journal, readable only for its owner.
@@ -130,7 +139,7 @@ public actor Journal {
     // `flush` reports failures: a caller that needs them calls it before `close`.
     try? flush()
     // The next run deletes a key that stays.
-    if store?.owners.id != nil { try? forgetUnusedSealKey() }
+    if store?.owners.id != nil { try? seals.forgetUnusedKey(self) }
     try? store?.unregister()
     store = nil
   }
@@ -145,8 +154,8 @@ public actor Journal {
   }
 
   /// Writes the notes in the same transaction as `body`.
-  func write<Result>(
-    _ body: (JournalStore, Int64) throws(SQLiteError) -> Result
+  func write<Result: Sendable>(
+    _ body: @Sendable (JournalStore, Int64) throws(SQLiteError) -> Result
   ) throws(JournalError) -> Result {
     guard let store else { throw closed }
     pending += notes.take()
@@ -165,7 +174,9 @@ public actor Journal {
   }
 
   /// Commits the notes before `body` reads.
-  func read<Result>(_ body: (JournalStore) throws(SQLiteError) -> Result) throws(JournalError) -> Result {
+  func read<Result: Sendable>(_ body: @Sendable (JournalStore) throws(SQLiteError) -> Result) throws(JournalError)
+    -> Result
+  {
     try flush()
     guard let store else { throw closed }
     do { return try body(store) } catch { throw JournalError(error) }

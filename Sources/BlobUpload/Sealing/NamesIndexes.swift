@@ -24,12 +24,12 @@ package struct NamesIndexes: Sendable {
   package func send() async throws(UploadError) {
     var lost: [SentIndex] = []
     while true {
-      let files = try await read { journal throws(JournalError) in
-        try journal.unindexed(at: destinationID, limit: NamesIndex.mostEntries)
+      let files = try await read { sealed async throws(JournalError) in
+        try await sealed.unindexed(at: destinationID, limit: NamesIndex.mostEntries)
       }
       if lost.isEmpty {
-        lost = try await read { journal throws(JournalError) in
-          try journal.sentIndexes(at: destinationID, areLost: true)
+        lost = try await read { sealed async throws(JournalError) in
+          try await sealed.sentIndexes(at: destinationID, areLost: true)
         }
       }
       if files.isEmpty, lost.isEmpty { return }
@@ -38,8 +38,8 @@ package struct NamesIndexes: Sendable {
       if let old = lost.popLast() { index = try await replace(old, by: bytes) }
       if index == nil, !files.isEmpty { index = try await send(bytes, as: SealedNames.newIndexName()) }
       guard let index else { continue }
-      try await read { journal throws(JournalError) in
-        try journal.indexed(files.prefix(count).map(\.id), in: index, at: destinationID)
+      try await read { sealed async throws(JournalError) in
+        try await sealed.indexed(files.prefix(count).map(\.id), in: index, at: destinationID)
       }
     }
   }
@@ -54,7 +54,7 @@ package struct NamesIndexes: Sendable {
       guard let status = error.status, 400..<500 ~= status, ![401, 407, 408, 425, 429].contains(status) else {
         throw error
       }
-      try await read { journal throws(JournalError) in try journal.forget(lost) }
+      try await read { sealed async throws(JournalError) in try await sealed.forget(lost) }
       return nil
     }
   }
@@ -63,11 +63,11 @@ package struct NamesIndexes: Sendable {
   /// there names, which the next call of `send` sends. nil: this journal has sent no index, so that nothing is known.
   package func unnamed() async throws(UploadError) -> Int? {
     var lost: [SentIndex] = []
-    let sent = try await read { journal throws(JournalError) in try journal.sentIndexes(at: destinationID) }
+    let sent = try await read { sealed async throws(JournalError) in try await sealed.sentIndexes(at: destinationID) }
     for index in sent where try await isLost(index) { lost.append(index) }
-    let count = try await read { [lost] journal throws(JournalError) in
-      for index in lost { try journal.lost(index) }
-      return try journal.unindexed(at: destinationID, limit: .max).count
+    let count = try await read { [lost] sealed async throws(JournalError) in
+      for index in lost { try await sealed.lost(index) }
+      return try await sealed.unindexed(at: destinationID, limit: .max).count
     }
     return sent.isEmpty && count == 0 ? nil : count
   }
@@ -76,8 +76,8 @@ package struct NamesIndexes: Sendable {
   package func named(_ take: ([BytePath]) -> Void) async throws(UploadError) {
     var last = Int64.min
     while true {
-      let some = try await read { [last] journal throws(JournalError) in
-        try journal.named(at: destinationID, after: last, limit: NamesIndex.mostEntries)
+      let some = try await read { [last] sealed async throws(JournalError) in
+        try await sealed.named(at: destinationID, after: last, limit: NamesIndex.mostEntries)
       }
       if some.paths.isEmpty { return }
       take(some.paths.map { names.path(of: $0) })
@@ -97,9 +97,9 @@ package struct NamesIndexes: Sendable {
   }
 
   private func read<Value: Sendable>(
-    _ body: @Sendable (isolated Journal) throws(JournalError) -> Value
+    _ body: @Sendable (JournalSealedNames) async throws(JournalError) -> Value
   ) async throws(UploadError) -> Value {
-    do throws(JournalError) { return try await body(journal) } catch { throw UploadError(journal: error) }
+    do throws(JournalError) { return try await body(journal.sealedNames) } catch { throw UploadError(journal: error) }
   }
 
   /// Whether the index is gone, or has other bytes now. The server's answer is not one that was kept.

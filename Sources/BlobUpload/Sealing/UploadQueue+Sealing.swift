@@ -45,7 +45,7 @@ extension UploadQueue {
   /// sends all of it, so this is done before the first byte leaves.
   private func keep(_ seals: [(id: Int64, seal: FileSeal)]) async throws(UploadError) {
     do throws(JournalError) {
-      let key = try await journal.sealKey()
+      let key = try await journal.seals.key()
       for (id, seal) in seals { journal.sealing(id, Base64.encode(seal.boxed(under: key))) }
       try await journal.flush()
     } catch {
@@ -71,7 +71,9 @@ extension UploadQueue {
     }
     if new.isEmpty { return }
     let compared: Set<Int64>
-    do { compared = try await journal.compared(among: new.map(\.id)) } catch { throw UploadError(journal: error) }
+    do { compared = try await journal.comparisons.uploads(among: new.map(\.id)) } catch {
+      throw UploadError(journal: error)
+    }
     var made: [(file: NewFile, seal: FileSeal)] = []
     for file in new where !compared.contains(file.id) { made.append((file, try await file.source.sealing.newSeal())) }
     if made.isEmpty { return }
@@ -114,7 +116,7 @@ extension UploadQueue {
     // If the server or the journal fails now, the next run finds the file again.
     guard (try? await uploader.isThere(item.target, location: nil)) == true else { return }
     let file = UnindexedFile(id: 0, path: path, length: item.info.length, modified: item.info.modified)
-    try? await journal.foundTaken(file, at: destinationID)
+    try? await journal.sealedNames.foundTaken(file, at: destinationID)
   }
 
   /// Deletes what the server has of an earlier upload. A file that is whole there stays, and the server refuses another one
@@ -130,7 +132,7 @@ extension UploadQueue {
   ) async throws(UploadError) -> FileSeal? {
     if !source.goesOn(info) { return nil }
     let (box, key): (String?, [UInt8]?)
-    do { (box, key) = (try await journal.seal(of: entry.id), try await journal.knownSealKey()) } catch {
+    do { (box, key) = (try await journal.seals.box(of: entry.id), try await journal.seals.knownKey()) } catch {
       throw UploadError(journal: error)
     }
     guard let key, let boxed = box.flatMap({ Base64.decode($0) }), let seal = FileSeal(unboxing: boxed, under: key),

@@ -12,7 +12,7 @@ extension SealOptions {
   ) async throws(UploadError) -> Sealing? {
     guard hasNames, var sealing else { return self.sealing }
     let place = destination.place
-    do throws(JournalError) { sealing.names = try await journal.names(at: place) } catch {
+    do throws(JournalError) { sealing.names = try await journal.sealedNames.key(at: place) } catch {
       throw UploadError(journal: error)
     }
     if sealing.names != nil { return sealing }
@@ -36,7 +36,7 @@ extension SealOptions {
       )
     }
     let names: SealedNames
-    do throws(JournalError) { names = try await journal.keepNames(found, at: place) } catch {
+    do throws(JournalError) { names = try await journal.sealedNames.keep(found, at: place) } catch {
       throw UploadError(journal: error)
     }
     sealing.names = names
@@ -69,7 +69,7 @@ extension SealOptions {
   static func sealing(of begun: JournalDestination, _ journal: Journal) async throws(UploadError) -> Sealing? {
     let kept = try sealing(begun.seal)
     guard var sealing = kept, begun.seal?.names == true else { return kept }
-    do throws(JournalError) { sealing.names = try await journal.names(at: begun.place) } catch {
+    do throws(JournalError) { sealing.names = try await journal.sealedNames.key(at: begun.place) } catch {
       throw UploadError(journal: error)
     }
     if sealing.names != nil { return sealing }

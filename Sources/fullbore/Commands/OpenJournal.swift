@@ -35,7 +35,7 @@ private func keptMessage(_ path: BytePath, _ aside: BytePath) -> String {
 
 /// The destinations at which files are in no index of sealed names.
 func unindexed(in journal: Journal) async throws(UploadError) -> [Int64: JournalDestination] {
-  do { return try await journal.unindexedDestinations() } catch { throw UploadError(journal: error) }
+  do { return try await journal.sealedNames.destinations() } catch { throw UploadError(journal: error) }
 }
 
 func number(of destination: JournalDestination, in journal: Journal) async throws(UploadError) -> Int64 {

@@ -35,7 +35,7 @@ extension PushFeed {
     }
     if members.isEmpty { return }
     // If the journal cannot be read, the next claim ends the run.
-    let known = try? await run.journal.numbersDone(by: members.map(\.main), run.destination)
+    let known = try? await run.journal.numbers.done(by: members.map(\.main), run.destination)
     for (member, known) in zip(members, known ?? []) {
       guard let latest = known.max(by: { $0.entry.updated < $1.entry.updated }) else { continue }
       groups.end(member.group, at: latest.number)

@@ -102,7 +102,7 @@ extension PushFeed {
   private func isDone(_ item: UploadItem) async -> Bool {
     if item.target.overwrite || run.destination.traits.recipient != nil { return false }
     // If the journal cannot be read, the next claim ends the push.
-    let known = try? await run.journal.numbersDone(by: [item], run.destination)
+    let known = try? await run.journal.numbers.done(by: [item], run.destination)
     return item.number(among: known?.first ?? []) != nil
   }
 

@@ -44,7 +44,7 @@ actor ResumeWalk: SourceWalk {
       let entries = page.filter { $0.state != .refused }
       elsewhere = entries.filter(\.isElsewhere)[...]
       files = entries.filter { !$0.isElsewhere }[...]
-      names = try await pages.journal.numberedNames(of: entries)
+      names = try await pages.journal.numbers.names(of: entries)
     } catch {
       (failure, hasEnded) = (error, true)
     }

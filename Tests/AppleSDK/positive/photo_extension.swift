@@ -39,6 +39,6 @@ final class PhotoExtension: PHBackgroundResourceUploadJobExtension {
     } else {
       try library.setUploadJobExtensionEnabled(isOn)
     }
-    try await journal.forgetOpenJobs()
+    try await journal.jobs.forgetOpen()
   }
 #endif

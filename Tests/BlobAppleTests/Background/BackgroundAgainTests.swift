@@ -47,7 +47,7 @@ import Testing
     try expectSecond(phone, server)
     // The journal does not keep what it no longer needs.
     let entry = try #require(try await app.journal.entries(.done, limit: 1).first)
-    try await eventually { (try? await app.journal.addition(of: entry.id)) == .some(nil) }
+    try await eventually { (try? await app.journal.additions.addition(of: entry.id)) == .some(nil) }
   }
 
   @Test func theNextLaunchSendsAVersionAddedAgain() async throws {
@@ -72,7 +72,7 @@ import Testing
     let entry = try #require(try await app.journal.entries(.done, limit: 1).first)
     let version = try second.info(Cancellation()).validator?.version
     let addition = JournalAddition(metadata: ["kind": "edit"], contentType: "image/jpeg", version: version)
-    try await app.journal.keep(addition, of: entry.intent)
+    try await app.journal.additions.keep(addition, of: entry.intent)
     app.life.kill()
     // A launch that cannot open the source leaves it to a later one.
     let without = try await phone.launch()
@@ -84,7 +84,7 @@ import Testing
     try await eventually { next.uploader.uploads.isEmpty }
     try expectSecond(phone, server)
     // It is done now.
-    try await eventually { (try? await next.journal.addition(of: entry.id)) == .some(nil) }
+    try await eventually { (try? await next.journal.additions.addition(of: entry.id)) == .some(nil) }
     next.life.kill()
     let count = phone.daemon.started.count
     let last = try await phone.launch(["a.heic": second])
@@ -118,7 +118,7 @@ import Testing
     #expect(creations.withLock { $0.map { $0.contains("kind ZWRpdA==") } } == [false, true])
     #expect(creations.withLock { $0.last?.contains("filetype aW1hZ2UvanBlZw==") } == true)
     let entry = try #require(try await app.journal.entries(.done, limit: 1).first)
-    try await eventually { (try? await app.journal.addition(of: entry.id)) == .some(nil) }
+    try await eventually { (try? await app.journal.additions.addition(of: entry.id)) == .some(nil) }
   }
 
   /// 32 uploads run, so that of the photo has not looked at its source when it is edited and added again.
@@ -179,7 +179,7 @@ import Testing
     let version = try second.info(Cancellation()).validator?.version
     for entry in try await app.journal.entries(.done, limit: 2) {
       let addition = JournalAddition(metadata: ["kind": "edit"], contentType: "image/jpeg", version: version)
-      try await app.journal.keep(addition, of: entry.intent)
+      try await app.journal.additions.keep(addition, of: entry.intent)
     }
     app.life.kill()
     let without = try await phone.launch()
@@ -253,18 +253,18 @@ import Testing
       return try #require(try await app.journal.entries(.done, limit: 1).first).id
     }
     let id = try await add(first, ["kind": "photo"])
-    #expect(try await app.journal.addition(of: id)?.metadata == ["kind": "photo"])
-    #expect(try await app.journal.dropAdditionsOfDone().isEmpty)
-    #expect(try await app.journal.addition(of: id) == nil)
+    #expect(try await app.journal.additions.addition(of: id)?.metadata == ["kind": "photo"])
+    #expect(try await app.journal.additions.dropDone().isEmpty)
+    #expect(try await app.journal.additions.addition(of: id) == nil)
     // A photo that was uploaded before is added each day.
     #expect(try await add(first, ["kind": "photo"]) == id)
-    #expect(try await app.journal.addition(of: id) == nil)
+    #expect(try await app.journal.additions.addition(of: id) == nil)
     #expect(try await add(second, ["kind": "photo"]) == id)
-    #expect(try await app.journal.addition(of: id) != nil)
+    #expect(try await app.journal.additions.addition(of: id) != nil)
     // The version after it has no metadata.
     #expect(try await add(PatternSource(length: 7000, seed: 9), [:]) == id)
-    #expect(try await app.journal.addition(of: id)?.metadata == [:])
-    #expect(try await app.journal.dropAdditionsOfDone().isEmpty)
-    #expect(try await app.journal.addition(of: id) == nil)
+    #expect(try await app.journal.additions.addition(of: id)?.metadata == [:])
+    #expect(try await app.journal.additions.dropDone().isEmpty)
+    #expect(try await app.journal.additions.addition(of: id) == nil)
   }
 }

@@ -61,7 +61,7 @@ import Testing
     #expect(await next.end(of: "film.mov").isFinished)
     #expect(server.has("film.mov", film))
     let entry = try #require(try await next.journal.entries(.done, limit: 1).first)
-    #expect(try await next.journal.addition(of: entry.id)?.metadata == ["kind": "film"])
+    #expect(try await next.journal.additions.addition(of: entry.id)?.metadata == ["kind": "film"])
     // The session that was being deleted is deleted now.
     try await eventually { (try? await next.journal.unfinished().isEmpty) == true }
   }
@@ -158,7 +158,7 @@ import Testing
     app.uploader.service.registry.deliveredAll()
     try await eventually { isCalled.value }
     let entry = try #require(try await app.journal.unfinished().first)
-    #expect(try await app.journal.addition(of: entry.id)?.metadata == ["kind": "film"])
+    #expect(try await app.journal.additions.addition(of: entry.id)?.metadata == ["kind": "film"])
     mayAnswer.value = true
     #expect(await end.isFinished)
     #expect(try await sending.value != nil)

@@ -65,9 +65,9 @@ import Testing
       #expect(metadata.contains("filetype dmlkZW8vcXVpY2t0aW1l"))
     }
     let entry = try #require(try await second.journal.entries(.done, limit: 1).first)
-    #expect(try await second.journal.addition(of: entry.id)?.metadata == ["pairing": "live-photo"])
-    #expect(try await second.journal.dropAdditionsOfDone().isEmpty)
-    #expect(try await second.journal.addition(of: entry.id) == nil)
+    #expect(try await second.journal.additions.addition(of: entry.id)?.metadata == ["pairing": "live-photo"])
+    #expect(try await second.journal.additions.dropDone().isEmpty)
+    #expect(try await second.journal.additions.addition(of: entry.id) == nil)
   }
 
   @Test(arguments: BackgroundProtocol.allCases)

@@ -2,8 +2,14 @@ import BlobHTTP
 import BlobUpload
 import Blobs
 
-// One upload, from its source to its end.
-extension BackgroundUploader {
+/// Uploads one source, from its opening to its end.
+struct UploadTurns: Sendable {
+  let destination: UploadDestination
+  let journal: Journal
+  let settings: BackgroundSettings
+  let service: BackgroundService
+  let board: UploadBoard
+
   /// How often an upload begins anew in one process because its source was edited meanwhile.
   private static let mostEdits = 8
   /// How often renewed credentials end a pause before bytes have arrived with them.
@@ -11,7 +17,7 @@ extension BackgroundUploader {
 
   /// Uploads a source, anew if it is edited meanwhile, and again after a pause while the server refuses the credentials.
   /// `added` becomes the last one whose upload was begun.
-  func turns(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
+  func run(_ added: inout AddedSource, _ key: String, _ id: Int64) async -> BackgroundUpload.State {
     var (edits, refusals, renewals) = (0, 0, 0)
     // The bytes that have arrived before the last refusal.
     var arrived: Int64 = 0
@@ -104,5 +110,41 @@ extension BackgroundUploader {
     target.modified = info.modified
     target.metadata = added.metadata
     return UploadItem(source: added.source, info: info, identity: added.identity, target: target)
+  }
+
+  private enum PauseEnd {
+    case renewed, over
+    /// `add` or `tryAgain` has ended it.
+    case ended
+  }
+
+  /// Waits until the credentials were renewed, or the pause has ended. Nothing is with the system meanwhile, so the app is not
+  /// kept awake.
+  private func pauseEnd(_ key: String, within pause: Duration, asking: Bool) async -> PauseEnd {
+    let version = destination.credentialsVersion
+    service.wakeUp.leave()
+    defer {
+      board.setPause(nil, key)
+      service.wakeUp.enter()
+    }
+    let end = ContinuousClock.now + pause
+    while !Task.isCancelled, case let rest = ContinuousClock.now.duration(to: end), rest > .zero {
+      // Unstructured, because the board ends the sleep and not the upload.
+      let sleep = Task { [settings] in
+        // A sleep that is cancelled has ended.
+        try? await Task.sleep(for: asking ? min(rest, settings.renewalInterval) : rest)
+        return ()
+      }
+      board.setPause(sleep, key)
+      await withTaskCancellationHandler {
+        await sleep.value
+      } onCancel: {
+        sleep.cancel()
+      }
+      if sleep.isCancelled { return .ended }
+      if asking, await destination.areCredentialsRenewed(since: version) { return .renewed }
+      if sleep.isCancelled { return .ended }
+    }
+    return .over
   }
 }

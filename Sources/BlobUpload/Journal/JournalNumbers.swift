@@ -1,7 +1,10 @@
 import BlobSQLite
 import Blobs
 
-extension Journal {
+/// The uploads, in a journal, that have a name with a number.
+package struct JournalNumbers: Sendable {
+  let journal: Journal
+
   /// An upload that is done under a name with a number; 1 is the name without one.
   package typealias NumberDone = (number: Int, entry: JournalEntry)
 
@@ -9,10 +12,10 @@ extension Journal {
   private static let mostCounted = 32
 
   /// The uploads of each item's source that are done under one of the names that the item may get, in any version.
-  package func numbersDone(
+  package func done(
     by items: [UploadItem], _ destination: UploadDestination
-  ) throws(JournalError) -> [[NumberDone]] {
-    try read { store throws(SQLiteError) in
+  ) async throws(JournalError) -> [[NumberDone]] {
+    try await journal.read { store throws(SQLiteError) in
       var result: [[NumberDone]] = []
       for item in items {
         var found: [NumberDone] = []
@@ -33,9 +36,9 @@ extension Journal {
   /// them: remove them once their sessions were deleted at the server.
   package func giveUpOtherNumbers(
     of item: UploadItem, _ destination: UploadDestination
-  ) throws(JournalError) -> [JournalEntry] {
+  ) async throws(JournalError) -> [JournalEntry] {
     let number = item.numbered?.number ?? 1
-    let others = try read { store throws(SQLiteError) in
+    let others = try await journal.read { store throws(SQLiteError) in
       var others: [JournalEntry] = []
       for (from, to) in Self.ranges(item, destination) {
         others += try store.uploads.entries(of: item.identity, from: from, to: to).filter { entry in
@@ -47,15 +50,15 @@ extension Journal {
     }
     // Hardly any file has some.
     if others.isEmpty { return [] }
-    return try write { store, me throws(SQLiteError) in try store.claims.giveUp(others, as: me) }
+    return try await journal.write { store, me throws(SQLiteError) in try store.claims.giveUp(others, as: me) }
   }
 
   /// The numbered names of these entries, by the entries' ids. Entries without a number, and entries of earlier
   /// versions, are left out.
-  package func numberedNames(
+  package func names(
     of entries: [JournalEntry]
-  ) throws(JournalError) -> [Int64: UploadQueue.NumberedName] {
-    try read { store throws(SQLiteError) in try store.numbers.names(of: entries) }
+  ) async throws(JournalError) -> [Int64: UploadQueue.NumberedName] {
+    try await journal.read { store throws(SQLiteError) in try store.numbers.names(of: entries) }
   }
 
   /// Ranges of the keys of all names of an item. A number before the extension is preceded by the name of this file, so that
