@@ -34,9 +34,8 @@ struct UploadTurns: Sendable {
         if case let now = board.acknowledged(key), now > arrived { (arrived, refusals, renewals) = (now, 0, 0) }
         let pause = settings.refusalPause(after: refusals)
         refusals += 1
-        board.change(key) { $0.state = .waiting(error, pause) }
         // New credentials that are refused all the same may be refused for ever.
-        switch await pauseEnd(key, within: pause, asking: renewals < Self.mostRenewals) {
+        switch await pauseEnd(key, after: error, within: pause, asking: renewals < Self.mostRenewals) {
         case .renewed: renewals += 1
         case .ended: (refusals, renewals) = (0, 0)
         case .over: break
@@ -120,7 +119,9 @@ struct UploadTurns: Sendable {
 
   /// Waits until the credentials were renewed, or the pause has ended. Nothing is with the system meanwhile, so the app is not
   /// kept awake.
-  private func pauseEnd(_ key: String, within pause: Duration, asking: Bool) async -> PauseEnd {
+  private func pauseEnd(
+    _ key: String, after error: UploadError, within pause: Duration, asking: Bool
+  ) async -> PauseEnd {
     let version = destination.credentialsVersion
     service.wakeUp.leave()
     defer {
@@ -128,6 +129,7 @@ struct UploadTurns: Sendable {
       service.wakeUp.enter()
     }
     let end = ContinuousClock.now + pause
+    var isTold = false
     while !Task.isCancelled, case let rest = ContinuousClock.now.duration(to: end), rest > .zero {
       // Unstructured, because the board ends the sleep and not the upload.
       let sleep = Task { [settings] in
@@ -136,6 +138,9 @@ struct UploadTurns: Sendable {
         return ()
       }
       board.setPause(sleep, key)
+      // Whoever is told of the pause may end it at once.
+      if !isTold { board.change(key) { $0.state = .waiting(error, pause) } }
+      isTold = true
       await withTaskCancellationHandler {
         await sleep.value
       } onCancel: {
