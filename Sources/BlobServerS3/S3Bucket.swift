@@ -114,10 +114,15 @@ final class RunningRequest<Value: Sendable>: Sendable {
 extension ServerError {
   /// The error for a client if the bucket's server has answered with an error, or not at all.
   init(storing error: UploadError) {
+    // The bucket has ended the multipart upload, perhaps by a lifecycle rule, so the client must begin anew.
+    if error.recovery == .restart {
+      self.init(410, "the place where this server stores its files has not kept the upload: \(error.message)")
+      return
+    }
     let isTemporary =
       switch error.recovery {
-      case .retry, .resync, .restart, .adapt: true
-      case .shrink, .giveUp: error.side == .source || error.side == .cancelled
+      case .retry, .resync, .adapt: true
+      case .restart, .shrink, .giveUp: error.side == .source || error.side == .cancelled
       }
     // The client's request was correct, so the status is at least 500, and its upload stays.
     self.init(isTemporary ? 503 : 500, "the place where this server stores its files failed: \(error.message)")

@@ -91,6 +91,10 @@ extension S3Store {
         conditions.noteUnknown()
         return try make(content, record, replacing: old)
       }
+      // The parts that were noted are not those of the bucket, and will not be.
+      if error.status == 400, error.recovery == .resync, content.bytes == nil {
+        throw ServerError(410, "the place where this server stores its files has not kept the upload: \(error.message)")
+      }
       throw ServerError(storing: error)
     }
     let wasThere = result?.isCompared == true
