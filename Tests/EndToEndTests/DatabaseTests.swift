@@ -236,6 +236,25 @@ extension EndToEnd {
       #expect(try await push.wait() == .exited(status), "\(push.output)\(push.errors)")
       #expect(push.errors.contains(words), "\(push.errors)")
     }
+
+    /// A row's name may have folders, which are compared as those of files are.
+    @Test func patternsChooseRowsByTheirNames() async throws {
+      let database = try makeDatabase([10, 20, 30])
+      try database.execute("UPDATE photo SET file = 'MISC/' || id || '.txt' WHERE id = 2")
+      let server = try await ServeProcess.start(in: scratch)
+      for (folder, pattern, files) in [
+        ("a/", ["--exclude", "MISC/"], ["roll/IMG_1.jpg", "roll/IMG_3.jpg"]),
+        ("b/", ["--include", "MISC/"], ["MISC/2.txt"]),
+        ("c/", ["--exclude", "IMG_1*"], ["MISC/2.txt", "roll/IMG_3.jpg"]),
+      ] {
+        let push = try Command(Tool.fullbore, ["push"] + pattern + [source, server.url + folder], in: scratch)
+        #expect(try await push.wait() == .exited(0), "\(push.output)\(push.errors)")
+        #expect(Folder("\(server.folder.path)/\(folder)").files().keys.sorted() == files)
+      }
+      let (end, none) = try await fullbore("push", "--include", "*.png", source, server.url, in: scratch)
+      #expect(
+        end == .exited(1) && none.errors.contains("nothing is sent: 3 files, none of which matches"), "\(none.errors)")
+    }
   }
 }
 

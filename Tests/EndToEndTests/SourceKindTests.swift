@@ -66,6 +66,37 @@ extension EndToEnd {
       withExtendedLifetime(place) { expectAll(3 << 20, at: server.folder) }
     }
 
+    @Test func patternsChooseAmongEveryKind() async throws {
+      let other = try await ServeProcess.start(in: scratch)
+      let (place, server) = try await receiver()
+      let words = try sources(other, 1000)
+      for (folder, patterns, files) in [
+        ("a/", ["--exclude", "*.mov"], ["roll/2023/IMG_1.jpg"]), ("b/", ["--include", "row.mov"], ["row.mov"]),
+        ("c/", ["--include", "remote*", "--include", "roll/"], ["remote.mov", "roll/2023/IMG_1.jpg"]),
+      ] {
+        for command in ["push", "check"] {
+          let run = try Command(Tool.fullbore, [command] + patterns + words + [server.url + folder], in: scratch)
+          #expect(try await run.wait() == .exited(0), "\(run.output)\(run.errors)")
+          #expect(!run.errors.contains("matched nothing"), "\(run.errors)")
+        }
+        #expect(Folder("\(server.folder.path)/\(folder)").files().keys.sorted() == files)
+      }
+      let before = server.folder.files()
+      for source in words.dropFirst(2) {
+        let (end, push) = try await fullbore("push", "--exclude", "*.mov", source, server.url, in: scratch)
+        #expect(end == .exited(1), "\(push.output)\(push.errors)")
+        #expect(
+          push.errors.contains("nothing is sent: --exclude leaves out all there is, 1 file or folder\n"),
+          "\(push.errors)")
+      }
+      let pipe = try Command(
+        "/bin/sh", ["-c", "echo hello | \"$0\" push --exclude '*.bin' - \(server.url)p.bin", Tool.fullbore], in: scratch
+      )
+      #expect(try await pipe.wait() == .exited(1), "\(pipe.output)\(pipe.errors)")
+      #expect(pipe.errors.contains("nothing is sent: --exclude leaves out"), "\(pipe.errors)")
+      withExtendedLifetime(place) { #expect(server.folder.files() == before) }
+    }
+
     @Test func aKilledPushOfEveryKindOfSourceIsResumed() async throws {
       let other = try await ServeProcess.start(in: scratch)
       let (place, server) = try await receiver()

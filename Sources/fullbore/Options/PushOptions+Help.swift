@@ -22,7 +22,8 @@ extension PushOptions {
     and --exclude leave nothing of all that was found.
     GLOB is a pattern of the shell's kind: * (slashes too), ?, [a-z], and \\ before a character that means itself. It is
     compared with a file's or folder's name, and with its path as it arrives. /x and ./x are only what is called x at the
-    top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not.
+    top of a source; x/ is a folder, and all below it. Files that are given are compared too, folders are not; and so are
+    rows, by their names, URLs by the last part of their path, and standard input by the name that it gets.
     The fields of --layout: {year} {month} {day} {hour} {minute} {second} of when a picture was taken; {name} of the
     file, or {stem} and {ext} of that; {folder}, the folders in which it would arrive without a layout; {camera}, the model,
     or 'unknown'; {counter}, which is 1, or a higher number where another file has that path.

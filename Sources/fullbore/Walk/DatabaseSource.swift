@@ -44,12 +44,14 @@ actor DatabaseWalk: SourceWalk {
   private let report: any PushReport
   private let counters: PushCounters
   private let emptySources: EmptySources
+  /// Whether the row of this name is sent.
+  private let chooses: @Sendable (BytePath) -> Bool
 
   /// `name` is the name of a single row; nil uses the table's name column. `otherNames`: the same at further destinations.
   init(
     _ sources: [DatabaseSource], as name: BytePath?, others otherNames: [BytePath?] = [], _ report: any PushReport,
-    _ counters: PushCounters,
-    _ emptySources: EmptySources
+    _ counters: PushCounters, _ emptySources: EmptySources,
+    choosing chooses: @escaping @Sendable (BytePath) -> Bool
   ) {
     self.sources = sources[...]
     self.name = name
@@ -57,9 +59,10 @@ actor DatabaseWalk: SourceWalk {
     self.report = report
     self.counters = counters
     self.emptySources = emptySources
+    self.chooses = chooses
   }
 
-  /// The next rows of a table. Reports tables that cannot be read, rows that do not exist or have no BLOB, and invalid
+  /// The next rows of a table that are chosen by their names. Reports tables that cannot be read, rows that do not exist or have no BLOB, and invalid
   /// file names.
   func next() async -> [FoundSource]? {
     while let source = sources.first {
@@ -67,7 +70,9 @@ actor DatabaseWalk: SourceWalk {
         sources = sources.dropFirst()
         let url = source.table.url(chunksOrderedBy: order)
         // The options ensure that there is a name.
-        return [FoundSource(.url(url), BytePath(url), as: name ?? "", others: otherNames.map { $0 ?? "" })]
+        let name = name ?? ""
+        if !chooses(name) { continue }
+        return [FoundSource(.url(url), BytePath(url), as: name, others: otherNames.map { $0 ?? "" })]
       }
       let last = last
       let asked = await BlockingPool.shared.runUntilCancelled { cancel in
@@ -122,6 +127,8 @@ actor DatabaseWalk: SourceWalk {
   private func place(_ row: SQLiteBlobTable.Row, in table: SQLiteBlobTable) -> FoundSource? {
     let url = table.url(row: row.number, named: row.name)
     let arrivals = ([name] + otherNames).map { $0 ?? row.name }
+    let hasLongName = row.name.bytes.count > SQLiteBlobTable.longestName
+    if !hasLongName, !chooses(row.name) { return nil }
     for arrival in arrivals {
       if !arrival.isNameBelow {
         fail(url, "its name '\(shown(arrival))' is none that a file can have")

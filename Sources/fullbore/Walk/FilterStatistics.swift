@@ -48,6 +48,17 @@ final class FilterStatistics: Sendable {
     return isExcluded
   }
 
+  /// Whether a source that is no file, such as the row of a database, is sent. Counts the result. `name`: its path below the
+  /// destination, whose folders are compared as those of files are.
+  func chooses(_ name: BytePath, _ filter: GlobFilter) -> Bool {
+    var folder = BytePath("")
+    for component in name.components.dropLast() {
+      folder = folder.appending(component)
+      if excludes(folder, component, isFolder: true, filter) { return false }
+    }
+    return !excludes(name, name.name, filter) && includes(name, name.name, filter)
+  }
+
   /// The patterns that matched nothing in the whole walk; nil if there are none.
   func uselessPatterns(_ filter: GlobFilter) -> String? {
     let includes = usedIncludes.withLock { $0.useless(filter.includes) }.map { "--include '\(shown($0.pattern))'" }
@@ -76,7 +87,8 @@ final class FilterStatistics: Sendable {
     }
     let count = excluded.load(ordering: .relaxed)
     if count == 0 { return nil }
-    return "nothing is sent: --exclude leaves out all there is, \(Quantity.plural(count, "file")) or folders"
+    return
+      "nothing is sent: --exclude leaves out all there is, \(Quantity.plural(count, "file")) or folder\(count == 1 ? "" : "s")"
   }
 }
 

@@ -68,7 +68,8 @@ actor PushWalk: SourceWalk {
       options.also.isEmpty
       ? RenameTracker(roots, options.tree) : RenameTracker(roots, options.tree, most: SharedWalk.most)
     databases = DatabaseWalk(
-      options.databases, as: options.nameOfOne, others: options.also.map(\.nameOfOne), report, counters, emptySources)
+      options.databases, as: options.nameOfOne, others: options.also.map(\.nameOfOne), report, counters, emptySources
+    ) { [tally, filter = options.tree.filter] in tally.chooses($0, filter) }
   }
 
   /// An upper bound of the number of sources, at most 64, from listing the first of them. Call this before `next`.
@@ -84,19 +85,25 @@ actor PushWalk: SourceWalk {
   func next() async -> [FoundSource]? {
     // URLs are returned one at a time: the feed asks the server of each URL, and requests the next URL when it may ask
     // another server.
-    if let source = named.popFirst() { return [found(source)] }
+    while let source = named.popFirst() {
+      if let found = found(source) { return [found] }
+    }
     if let rows = await databases.next() { return rows }
     return await nextFiles()
   }
 
-  private func found(_ source: NamedSource) -> FoundSource {
+  /// nil: the source is left out because of its name.
+  private func found(_ source: NamedSource) -> FoundSource? {
     switch source {
     case .standardInput:
       counters.listed()
       let identity = FoundSource.standardInputIdentity
       func name(_ options: PushOptions) -> BytePath { options.name ?? options.nameOfOne ?? identity }
+      if !tally.chooses(name(options), options.tree.filter) { return nil }
       return FoundSource(.standardInput, identity, as: name(options), others: options.also.map(name))
     case .url(let source):
+      let name = source.hasName ? source.name : options.nameOfOne ?? source.name
+      if !tally.chooses(name, options.tree.filter) { return nil }
       return FoundSource(
         .url(source.url.text), source.identity, as: options.nameOfOne ?? source.name,
         others: options.also.map { $0.nameOfOne ?? source.name })
