@@ -218,6 +218,11 @@ extension EndToEnd {
       let arrived = FileManager.default.contentsEqual(
         atPath: "\(server.folder.path)/\(name)", andPath: scratch.path("direct.jpg"))
       #expect(arrived)
+      // A form has no place that could be compared.
+      if uploadProtocol == "form+" { return }
+      let (checked, check) = try await fullbore(
+        "check", "--edits", "current", scratch.path("card/"), uploadProtocol + server.url, in: scratch)
+      #expect(checked == .exited(0), "\(check.output)\(check.errors)")
     }
 
     /// The watch reports this once for each file, however often the file changes.

@@ -76,6 +76,8 @@ extension EndToEnd {
         #expect(push.output.contains(word) || word == "already there", "\(push.output)")
       }
       films.expectSame(as: server.folder)
+      let (end, check) = try await fullbore("check", "\(nginx.url)/video.mov", server.url, in: scratch)
+      #expect(end == .exited(0), "\(check.output)\(check.errors)")
     }
 
     @Test(.needs(.nginx)) func queryOfAURLIsNotKept() async throws {

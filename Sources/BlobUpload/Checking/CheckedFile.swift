@@ -148,7 +148,11 @@ extension ContentCheck {
       }
     }
     if item.info.length != nil, found.length != nil { return .same(.length) }
-    return .notComparable("the destination tells neither its length nor a checksum")
+    return .notComparable(
+      item.info.length == nil
+        ? "its length here is known only once it has been read, and the destination tells no checksum: --download compares "
+          + "all bytes"
+        : "the destination tells neither its length nor a checksum")
   }
 
   /// nil: the destination tells no digest that can be compared.
@@ -158,7 +162,9 @@ extension ContentCheck {
     let target = item.target
     let whole = BlobSlice(item.source, length: item.info.length, validator: item.info.validator)
     let algorithm = whole.digestToCompare
-    if let theirs = found.digest(algorithm), whole.canBeReadTwice {
+    // A source that can be read only from its beginning is read once here, as nothing is sent. The bytes that are sealed
+    // anew each time are others than those that were sent.
+    if let theirs = found.digest(algorithm), whole.canBeReadTwice || !item.isSealed {
       let ours = try await digests(of: whole, [algorithm], noteRead: uploader.compared ?? { _ in })[0]
       let name = DigestField.key(of: algorithm).uppercased()
       return ours == theirs ? .same(.digest) : .different("its \(name) there is another one")
