@@ -35,6 +35,23 @@ extension EndToEnd {
       gallery.expectSame(as: Folder(received + "/" + place))
     }
 
+    /// nginx answers 500 after the whole body, and does so each time.
+    @Test(.needs(.nginx), arguments: ["", "card/"])
+    func aFolderThatPutMissesIsNamedSoon(_ place: String) async throws {
+      for number in 0..<8 { try scratch.file("gallery/\(number).jpg", 5000) }
+      let received = try scratch.folder("received")
+      let server = try await DavServer.nginx.start(into: received, in: scratch)
+      let began = ContinuousClock.now
+      let (end, push) = try await fullbore(
+        "push", scratch.path("gallery"), "put+\(server.url)/\(place)", in: scratch)
+      #expect(end == .exited(place.isEmpty ? 1 : 3), "\(push.output)\(push.errors)")
+      #expect(
+        push.errors.contains("\(server.url)/\(place.isEmpty ? "gallery/" : place) is not there. With dav+ instead"),
+        "\(push.errors)")
+      #expect(!push.errors.contains("failures in a row"), "\(push.errors)")
+      #expect(began.duration(to: .now) < .seconds(20))
+    }
+
     @Test(.needs(.nginx, .apache, .wsgidav, .rclone), arguments: DavServer.allCases)
     func namesThatAreTakenAreKept(_ kind: DavServer) async throws {
       let received = try scratch.folder("received")

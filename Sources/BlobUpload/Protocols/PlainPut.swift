@@ -18,6 +18,7 @@ public struct PlainPut: ReplacingProtocol {
   /// does not say so in its response to OPTIONS.
   var folders: DavFolders?
   let begun = BegunPuts()
+  private let failed = FailedFolders()
   /// The server publishes the members of a group together.
   var publishesGroups = false
 
@@ -95,7 +96,7 @@ public struct PlainPut: ReplacingProtocol {
       response = try await with.send(following: &request, body: body)
     }
     guard let result = result(of: response, to: request, for: target) else {
-      throw try await refusal(of: request, response, body, mayMissFolder: !asksAhead, with)
+      throw try await refusal(of: request, response, for: target, body, mayMissFolder: !asksAhead, with)
     }
     // The file is not there yet.
     if result.group != .waiting { try await with.confirm(response, to: request, body, target) }
@@ -103,7 +104,8 @@ public struct PlainPut: ReplacingProtocol {
   }
 
   private func refusal(
-    of request: HTTPRequest, _ response: HTTPResponse, _ body: BlobSlice, mayMissFolder: Bool, _ with: UploadContext
+    of request: HTTPRequest, _ response: HTTPResponse, for target: UploadTarget, _ body: BlobSlice, mayMissFolder: Bool,
+    _ with: UploadContext
   ) async throws(UploadError) -> UploadError {
     var error = UploadError(creating: request, response)
     if let folders, mayMissFolder, [404, 409, 500].contains(response.status), body.canBeReadTwice,
@@ -126,7 +128,25 @@ public struct PlainPut: ReplacingProtocol {
         "\(request.method) \(request.url): answered 409, though no file has that name. Is its folder there? With dav+ "
         + "instead of put+ before the URL, it is made where it is missing"
     }
+    if let folder = await missingFolder(of: request, response, with) {
+      error.recovery = .giveUp
+      // Each other file would be refused in the same way.
+      if target.endpoint.folder.path.hasPrefix(folder.path) { error.side = .destination }
+      (error.status, error.cause) = (nil, MissingFolder())
+      error.message +=
+        ", as some servers answer where the folder is missing: \(folder) is not there. With dav+ instead of put+ before the "
+        + "URL, it is made where it is missing"
+    }
     return folders == nil && response.status != 409 ? await with.hinted(error, of: request, by: name) : error
+  }
+
+  /// The missing folder because of which the server has answered 500 to a PUT; nil: it may have another reason. A Fullbore server, which needs no query before a PUT, makes folders itself.
+  private func missingFolder(
+    of request: HTTPRequest, _ response: HTTPResponse, _ with: UploadContext
+  ) async -> HTTPURL? {
+    let folder = request.url.folder
+    guard folders == nil, asksFirst, response.status == 500, failed.note(folder) else { return nil }
+    return await with.missingFolder(folder)
   }
 
   private func result(of response: HTTPResponse, to request: HTTPRequest, for target: UploadTarget) -> UploadResult? {

@@ -110,7 +110,7 @@ final class DavFolders: Sendable {
 
 extension HTTPURL {
   /// The parent folder; nil for the root.
-  fileprivate var above: HTTPURL? {
+  var above: HTTPURL? {
     path == "/" ? nil : resolve(String(path.dropLast()))?.folder
   }
 }
