@@ -162,6 +162,12 @@ extension EndToEnd {
       #expect(end == .exited(3) && check.output.hasPrefix("Do not format this card yet"), "\(check.output)")
     }
 
+    @Test(arguments: ["--also=http://127.0.0.1:1/b/", "--delete-after-verify", "--mhl-at=here", "--mhl-hash=md5"])
+    func anOptionThatOnlyAPushTakesSaysWhatToDo(_ option: String) async throws {
+      let (end, check) = try await fullbore("check", card, "http://127.0.0.1:1/", option, in: scratch)
+      #expect(end == .exited(2) && check.errors.contains(": a check "), "\(check.errors)")
+    }
+
     /// A server that lets nobody read tells nothing.
     @Test func aServerThatOnlyReceivesProvesNothing() async throws {
       try makeCard(2)

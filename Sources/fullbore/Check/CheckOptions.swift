@@ -87,6 +87,14 @@ struct CheckOptions: Sendable {
   /// The options of a push; each destination is checked by a command of its own.
   private static let taken = PushOptions.declared.filter { !["also", IdentityFiles.declared.name].contains($0.name) }
 
+  /// Options of a push that would change what a check does.
+  static let refused = [
+    "also": "a check compares with one destination: run one for each, without --also",
+    "delete-after-verify": "a check deletes nothing: leave the option out, or run the push again",
+    "mhl-at": "a check writes no hash list: leave the option out; 'fullbore check --mhl FILE' compares with one",
+    "mhl-hash": "a check writes no hash list: leave the option out; 'fullbore check --mhl FILE' compares with one",
+  ]
+
   static let declared: [OptionDeclaration] =
     [
       .flag("download", "read every file back and compare all bytes, and not only digests"),
@@ -109,7 +117,8 @@ struct CheckOptions: Sendable {
 
   static let notes = """
     Takes the sources, the destination and the options of a push, and says whether each file that it would send is at
-    the destination with the same content. It sends nothing, and changes nothing but its journal.
+    the destination with the same content. It sends nothing, and changes nothing but its journal. With --also, a push has
+    several destinations, and each is checked by a command of its own.
     Content is compared by a digest where the server tells one: a Fullbore server reads the file from its disk for it;
     S3 and Google Cloud Storage tell checksums of what they have stored; Nextcloud tells the checksum that the program
     which sent the file gave it. Where no digest is told only sizes are compared, which proves nothing: the exit status

@@ -13,7 +13,7 @@ struct CheckCommand: Command {
       .init("check /media/card/DCIM/ nas:2026/", "whether the card may be formatted; exit status 0 says so"),
       .init(
         "check DCIM/ dav+https://cloud.example/dav/ --netrc --download", "reads every file back and compares all bytes"),
-    ], notes: CheckOptions.notes, takesPlaces: true)
+    ], notes: CheckOptions.notes, takesPlaces: true, refused: CheckOptions.refused)
 
   private enum Work {
     case destination(DestinationCheck)

@@ -186,6 +186,7 @@ struct Arguments: Sendable {
     // The tests of the documentation use this option. No help and no completion has it, as it does nothing for a user.
     if name == "read-arguments-only" { return isOnlyRead = true }
     guard let option = declaration.options.first(where: { $0.name == name }) else {
+      if let reason = declaration.refused[name] { throw UsageError("--\(name): \(reason)") }
       let known = declaration.options.map(\.name) + HelpLength.allCases.map(\.rawValue)
       let hint = closest(to: name, among: known).map { " Did you mean '--\($0)'?" } ?? ""
       throw UsageError("there is no option '--\(shown(BytePath(name)))'.\(hint)")

@@ -12,6 +12,8 @@ struct CommandDeclaration: Sendable {
   var operands: [String] = []
   /// An operand may be a place, such as `nas:`.
   var takesPlaces = false
+  /// Options of a similar command that this one does not take, with what to do instead.
+  var refused: [String: String] = [:]
 
   struct Example: Sendable {
     /// The command line after `fullbore `.
