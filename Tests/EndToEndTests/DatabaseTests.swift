@@ -255,6 +255,20 @@ extension EndToEnd {
       #expect(
         end == .exited(1) && none.errors.contains("nothing is sent: 3 files, none of which matches"), "\(none.errors)")
     }
+
+    /// The identity of a row is a URL, which ends in no name.
+    @Test func historyFindsRowsAndStandardInputByTheirNames() async throws {
+      _ = try makeDatabase([10, 20])
+      let server = try await ServeProcess.start(in: scratch)
+      #expect(try await fullbore("push", source, server.url, in: scratch).end == .exited(0))
+      let pipe = try Command(
+        "/bin/sh", ["-c", "echo hello | \"$0\" push --name n.tar - \(server.url)", Tool.fullbore], in: scratch)
+      #expect(try await pipe.wait() == .exited(0), "\(pipe.errors)")
+      for name in ["IMG_1.jpg", "roll/IMG_2.jpg", "n.tar", "*.tar"] {
+        let (end, history) = try await fullbore("history", "--json", name, in: scratch)
+        #expect(end == .exited(0) && history.output.split(separator: "\n").count == 1, "\(name): \(history.output)")
+      }
+    }
   }
 }
 

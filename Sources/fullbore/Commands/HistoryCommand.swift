@@ -21,8 +21,9 @@ struct HistoryCommand: Command {
       .init("history --forget --to nas:", "forget what is at a server whose disk was lost, so that all is sent again"),
     ],
     notes: """
-      NAME is a pattern as that of 'push --include', compared with a source's name and its path. The journal has one line for
-      each file and destination: when it was last sent in full. It does not know what was deleted or changed at the
+      NAME is a pattern as that of 'push --include', compared with a source's name and its path; of rows, URLs and standard
+      input also with those that they have at the destination. The journal has one line for each file and destination: when
+      it was last sent in full. It does not know what was deleted or changed at the
       destination since: 'push --check' asks. --forget deletes no file, here or there. Days and times are those of this
       machine's time zone; those of --json are
       seconds since 1970. Exit status: 0 the journal was read; 1 it cannot be read; 2 wrong usage.
@@ -135,7 +136,11 @@ struct HistoryCommand: Command {
     if !choice.contains(entry.destination) { return false }
     // A pattern has no slash at its beginning, and a path has one.
     let path = BytePath(source.bytes.drop { $0 == UInt8(ascii: "/") })
-    return names.isEmpty || names.contains { $0.matches([path], source.name) }
+    if names.isEmpty || names.contains(where: { $0.matches([path], source.name) }) { return true }
+    // The identity of a database row or of standard input has no name of its own.
+    if source.bytes.first == UInt8(ascii: "/") { return false }
+    let arrival = entry.intent.path
+    return names.contains { $0.matches([arrival], arrival.name) }
   }
 
   private func line(_ entry: JournalEntry) -> String {
