@@ -262,5 +262,7 @@ extension UploadError {
     // A request that only asks creates no file. Of a folder in the way, no name of a file is free.
     return !message.hasPrefix("GET ") && !message.hasPrefix("HEAD ") && !message.contains(" is a folder")
       && !message.contains("a file is in the place of a folder")
+      // A server refuses the id of a group of files, whatever their names are.
+      && !message.contains(" wait in the group ")
   }
 }

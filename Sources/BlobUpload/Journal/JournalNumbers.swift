@@ -1,6 +1,14 @@
 import BlobSQLite
 import Blobs
 
+/// An upload whose name has a number over 1.
+package struct NumberedUpload: Sendable {
+  package let source: BytePath
+  package let name: UploadQueue.NumberedName
+  /// false: it is under way, or its run was killed; the destination may have it.
+  package let isDone: Bool
+}
+
 /// The uploads, in a journal, that have a name with a number.
 package struct JournalNumbers: Sendable {
   let journal: Journal
@@ -51,6 +59,11 @@ package struct JournalNumbers: Sendable {
     // Hardly any file has some.
     if others.isEmpty { return [] }
     return try await journal.write { store, me throws(SQLiteError) in try store.claims.giveUp(others, as: me) }
+  }
+
+  /// The uploads to a destination that are done or under way under such a name, the latest last.
+  package func numbered(at destination: Int64) async throws(JournalError) -> [NumberedUpload] {
+    try await journal.read { store throws(SQLiteError) in try store.numbers.numbered(at: destination) }
   }
 
   /// The numbered names of these entries, by the entries' ids. Entries without a number, and entries of earlier

@@ -10,6 +10,7 @@ extension PushFeed {
     var result = items.map { (item: $0, names: [BytePath]()) }
     // Where files get no numbers, those of one photo that are not sent do not matter.
     if !groups.isNumbering { return result }
+    await earlier.read(run)
     let identities = items.map(\.identity)
     // Files of a folder that blocks have no group.
     let found: [PhotoGroups.Member?]?? = await SourceReads().each([identities]) { [photos] in photos.groups(of: $0) }?
@@ -47,7 +48,8 @@ extension PushFeed {
   func underGroupNumber(
     _ item: UploadItem, _ names: [BytePath], in claimed: ClaimedNames, among batch: [UploadItem]
   ) async -> UploadItem {
-    guard groups.isNumbering, let group = item.group else { return item }
+    guard groups.isNumbering else { return item }
+    guard let group = item.group else { return underEarlierNumber(item) ?? item }
     if item.isRenamed {
       groups.note(item.numbered?.number ?? 1, of: group)
       _ = stems.take(item.stem, for: group.key)
@@ -58,7 +60,17 @@ extension PushFeed {
       _ = stems.take(item.stem, for: group.key)
       return item
     }
-    if let number = groups.number(of: group) { return item.under(number, run.destination) ?? item }
+    if let again = underEarlierNumber(item) {
+      if let number = again.numbered?.number, group.isMain { groups.note(number, of: group) }
+      // As in the earlier run, this photo has its name without a number first.
+      for stem in [item.stem, again.stem] { _ = stems.take(stem, for: group.key) }
+      return again
+    }
+    if let number = groups.number(of: group) {
+      // An earlier run may have begun with the file under this name: the queue replaces that entry.
+      if stems.take(item.stem, for: group.key), claimed.isFree(name(of: item), for: item.identity) { return item }
+      return item.under(number, run.destination) ?? item
+    }
     if stems.take(item.stem, for: group.key) { return item }
     // Another photo has this name at the destination.
     var number = 1
@@ -69,6 +81,12 @@ extension PushFeed {
     return numbered
   }
 
+  /// The item under the number that an earlier run has given it. nil: it has given none.
+  private func underEarlierNumber(_ item: UploadItem) -> UploadItem? {
+    if item.isRenamed || run.isResume { return nil }
+    return earlier.number(of: item).flatMap { item.under($0, run.destination) }
+  }
+
   /// Whether no file of the group has the name of another file of this push, and no other photo has the number. Also true if
   /// there is no such number.
   private func isFree(
@@ -76,6 +94,7 @@ extension PushFeed {
   ) async -> Bool {
     guard let numbered = item.under(number, run.destination) else { return true }
     // Another photo may have got it at the destination, and its other files do not have it yet.
+    if number > 1, !earlier.isFree(for: numbered) { return false }
     if number > 1, let photo = item.group?.key, !stems.isFree(numbered.stem, for: photo) { return false }
     let members = names.isEmpty ? [item] : names.compactMap { item.sibling($0, run.destination) }
     for member in members {
@@ -89,14 +108,19 @@ extension PushFeed {
 
 extension UploadItem {
   /// The path at the destination without what tells the files of a group apart.
-  var stem: BytePath {
-    let path = target.plainPath
-    let name = BytePath(path.name.bytes.dropLast(ending.count))
+  var stem: BytePath { Self.stem(of: target.plainPath, isSealed: isSealed) }
+
+  static func stem(of path: BytePath, isSealed: Bool) -> BytePath {
+    let name = BytePath(path.name.bytes.dropLast(ending(of: path, isSealed: isSealed).count))
     return BytePath(path.bytes.dropLast(path.name.bytes.count) + GalleryName(name).stem.bytes)
   }
 
   /// The bytes that follow the file's own name at the destination.
-  private var ending: [UInt8] { isSealed && Sealing.isName(target.plainPath.bytes) ? Sealing.ending.bytes : [] }
+  private var ending: [UInt8] { Self.ending(of: target.plainPath, isSealed: isSealed) }
+
+  private static func ending(of path: BytePath, isSealed: Bool) -> [UInt8] {
+    isSealed && Sealing.isName(path.bytes) ? Sealing.ending.bytes : []
+  }
 
   /// Another file of the same folder, as it would be called at the destination. nil: the layout makes other names.
   fileprivate func sibling(_ name: BytePath, _ destination: UploadDestination) -> UploadItem? {

@@ -112,6 +112,7 @@ extension PushFeed {
     var item = item
     while let next = item.underNextName(run.destination) {
       item = next
+      if !isFreeOfPhotos(item) { continue }
       if names.take(name(of: item), for: item.identity) { return item }
       if await clash(of: item, in: names, among: batch) == nil {
         names.give(name(of: item), to: item.identity)
@@ -127,10 +128,16 @@ extension PushFeed {
     var item = item
     while let next = item.underNextName(run.destination) {
       item = next
-      if let group = item.group, groups.isNumbering, !stems.take(item.stem, for: group.key) { continue }
+      if !isFreeOfPhotos(item) { continue }
       if names?.take(name(of: item), for: item.identity) != false { return item }
     }
     return nil
+  }
+
+  /// Whether no other photo has the number of an item, in this run or in an earlier one. Then it is this photo's.
+  private func isFreeOfPhotos(_ item: UploadItem) -> Bool {
+    guard groups.isNumbering else { return true }
+    return earlier.isFree(for: item) && item.group.map { stems.take(item.stem, for: $0.key) } ?? true
   }
 
   /// Records in the journal which files are not sent, and why, so that `status` and `resume` list them.

@@ -44,6 +44,12 @@ final class PhotoGroups: Sendable {
     return (rank(name), name.description) < (rank(other), other.description)
   }
 
+  /// The key of the group that a source belongs to; nil: it is none of a photo's files.
+  static func photo(of source: BytePath) -> BytePath? {
+    let file = FoundRendition.kept(source)?.original ?? source
+    return file.isAbsolute && GalleryName(file.name).kind != .other ? key(of: file) : nil
+  }
+
   /// The key of the group of a photo's file.
   static func key(of file: BytePath) -> BytePath { file.folder.appending(GalleryName(file.name).stem) }
 }

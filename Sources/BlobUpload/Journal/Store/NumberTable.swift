@@ -1,4 +1,5 @@
 import BlobSQLite
+import Blobs
 
 /// The table `numbered`: how names count on where they are taken, for a later process that gives them further numbers. Most
 /// uploads have no row.
@@ -19,6 +20,27 @@ struct NumberTable {
     try insert.bind(2, name.counter.map { Int64($0) })
     try insert.bind(3, Int64(name.number))
     try insert.run()
+  }
+
+  /// The uploads to a destination that are done or under way under names with numbers over 1, the latest last.
+  func numbered(at destination: Int64) throws(SQLiteError) -> [NumberedUpload] {
+    let select = try database.statement(
+      """
+      SELECT source, path, state, counter, number FROM numbered CROSS JOIN upload ON id = upload
+      WHERE number > 1 AND destination = ?1 AND state < 3 ORDER BY updated, id
+      """)
+    defer { select.reset() }
+    try select.bind(1, destination)
+    var uploads: [NumberedUpload] = []
+    while try select.step() {
+      let name = UploadQueue.NumberedName(
+        BytePath(select.blob(1) ?? []), counter: select.intOrNil(3).map { Int(clamping: $0) },
+        number: Int(clamping: select.int(4)))
+      guard let name else { continue }
+      uploads.append(
+        NumberedUpload(source: BytePath(select.blob(0) ?? []), name: name, isDone: select.int(2) == 2))
+    }
+    return uploads
   }
 
   /// The names of those entries that have a row, by their ids.
