@@ -28,6 +28,17 @@ public struct GalleryName: Sendable, Hashable {
   /// The name without its extension and without the letter or suffix of a rendering. All files of a group have the same
   /// stem, except for upper and lower case.
   public let stem: BytePath
+  /// The offset of the dot before the extension, or the end of a name without one.
+  package static func extensionStart(in name: [UInt8]) -> Int {
+    name.withUnsafeBytes { GalleryNameParts.stemEnd(in: $0[...]) }
+  }
+
+  /// The same, but the extension of a sidecar may follow the whole name of its picture: the picture's extension is part of the
+  /// ending then.
+  package static func endingStart(in name: [UInt8]) -> Int {
+    name.withUnsafeBytes { GalleryNameParts.ending(of: $0).start }
+  }
+
   /// A name that all pictures of one burst share; nil if the picture is not part of a burst.
   public var burst: BytePath? { Self.burst(in: stem.bytes) }
 

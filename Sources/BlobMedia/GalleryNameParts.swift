@@ -12,15 +12,19 @@ package struct GalleryNameParts: Sendable {
 
   /// Analyses a name without a folder.
   package init(_ name: UnsafeRawBufferPointer) {
-    var end = Self.stemEnd(in: name[...])
-    let kind = Self.kind(of: name[end...].dropFirst())
+    let ending = Self.ending(of: name)
+    kind = ending.kind
+    (letter, isRendered, end) = Self.mark(in: name[..<ending.start], kind)
+  }
+
+  /// The kind of file that the extension stands for, and the place of the dot before all of the ending.
+  static func ending(of name: UnsafeRawBufferPointer) -> (kind: GalleryName.Kind, start: Int) {
+    let end = stemEnd(in: name[...])
+    let kind = kind(of: name[end...].dropFirst())
     // Some programs append the extension of a sidecar to the photo's whole name: IMG_1234.CR2.xmp.
-    if kind == .sidecar {
-      let inner = Self.stemEnd(in: name[..<end])
-      if ![.other, .sidecar].contains(Self.kind(of: name[inner..<end].dropFirst())) { end = inner }
-    }
-    self.kind = kind
-    (letter, isRendered, self.end) = Self.mark(in: name[..<end], kind)
+    guard kind == .sidecar else { return (kind, end) }
+    let inner = stemEnd(in: name[..<end])
+    return (kind, [.other, .sidecar].contains(Self.kind(of: name[inner..<end].dropFirst())) ? end : inner)
   }
 
   /// The stem of the name that was analysed.

@@ -13,7 +13,8 @@ public struct Layout: Sendable, Hashable {
     case year, month, day, hour, minute, second
     /// The file's name, unchanged.
     case name
-    /// The name before its last dot, and the extension after it.
+    /// The name before its last dot, and the extension after it. With `counter`, `IMG_1.JPG.xmp` ends in `JPG.xmp`: programs
+    /// find it by the whole name of its picture.
     case stem, ext
     /// The file's folders below the source.
     case folder
@@ -74,7 +75,7 @@ public struct Layout: Sendable, Hashable {
   /// Like `path`, with a NUL, which no name has, in place of the counter.
   package func uncountedPath(of relative: BytePath, taken date: CaptureDate, camera: CameraName?) -> BytePath {
     let name = relative.name.bytes
-    let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
+    let dot = has(.counter) ? GalleryName.endingStart(in: name) : GalleryName.extensionStart(in: name)
     let bytes = pieces.reduce(into: [UInt8]()) { bytes, piece in
       // Remove the dot before the extension of a name that has none.
       if piece == .field(.ext), dot == name.endIndex, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }

@@ -27,6 +27,18 @@ import Testing
     #expect(layout.path(of: name, taken: date) == path)
   }
 
+  /// Programs find a sidecar by the whole name of its picture.
+  @Test(
+    arguments: [
+      ("IMG_1.JPG", "IMG_1_1.JPG"), ("IMG_1.JPG.xmp", "IMG_1_1.JPG.xmp"), ("IMG_1.xmp", "IMG_1_1.xmp"),
+      ("a.b.xmp", "a.b_1.xmp"), (".hidden", ".hidden_1"),
+    ] as [(BytePath, BytePath)])
+  func aCounterIsPartOfThePicturesNameInThatOfItsSidecar(_ name: BytePath, _ path: BytePath) throws {
+    var problem = ""
+    let layout = try #require(Layout("{stem}_{counter}.{ext}", problem: &problem))
+    #expect(layout.path(of: name, taken: date) == path)
+  }
+
   @Test func aCameraThatIsNotKnownIsNamedSo() throws {
     var problem = ""
     let layout = try #require(Layout("{camera}/{name}", problem: &problem))

@@ -113,7 +113,9 @@ extension EndToEnd.NameConflictTests {
       "--layout", "all/{stem}_{counter}.{ext}", scratch.path("one/"), scratch.path("two/"), server.url)
     #expect(end == .exited(0), "\(command.output)\(command.errors)")
     let names = Set(server.folder.files().keys)
-    for name in ["IMG_0001_2.AAE", "IMG_0001_2.HEIC", "IMG_0001_2.MOV", "IMG_0002_2.HEIC", "IMG_0002_2.MOV"] {
+    for name in [
+      "IMG_0001_2.AAE", "IMG_0001_2.HEIC", "IMG_0001_2.HEIC.xmp", "IMG_0001_2.MOV", "IMG_0002_2.HEIC", "IMG_0002_2.MOV",
+    ] {
       #expect(names.contains("all/\(name)"), "\(names)")
     }
   }

@@ -141,7 +141,7 @@ extension UploadItem {
   private static func split(
     _ name: BytePath, _ ending: [UInt8]
   ) -> (stem: ArraySlice<UInt8>, ending: ArraySlice<UInt8>) {
-    let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.bytes.endIndex
+    let dot = GalleryName.endingStart(in: name.bytes)
     return (name.bytes[..<dot], name.bytes[dot...] + ending)
   }
 }
