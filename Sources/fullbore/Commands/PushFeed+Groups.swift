@@ -75,7 +75,11 @@ extension PushFeed {
     // Another photo has this name at the destination.
     var number = 1
     while await !isFree(number, for: item, names, in: claimed, among: batch) { number += 1 }
-    guard number > 1, let numbered = item.under(number, run.destination) else { return item }
+    guard number > 1, let numbered = item.under(number, run.destination) else {
+      // The same picture is in two folders: what belongs to it here goes with it.
+      stems.give(item.stem, to: group.key)
+      return item
+    }
     groups.note(number, of: group)
     _ = stems.take(numbered.stem, for: group.key)
     return numbered
@@ -87,8 +91,8 @@ extension PushFeed {
     return earlier.number(of: item).flatMap { item.under($0, run.destination) }
   }
 
-  /// Whether no file of the group has the name of another file of this push, and no other photo has the number. Also true if
-  /// there is no such number.
+  /// Whether no file of the group has the name of another file of this push, and no other photo has the number, unless that
+  /// has the same file. Also true if there is no such number.
   private func isFree(
     _ number: Int, for item: UploadItem, _ names: [BytePath], in claimed: ClaimedNames, among batch: [UploadItem]
   ) async -> Bool {
@@ -96,6 +100,9 @@ extension PushFeed {
     // Another photo may have got it at the destination, and its other files do not have it yet.
     if number > 1, !earlier.isFree(for: numbered) { return false }
     if number > 1, let photo = item.group?.key, !stems.isFree(numbered.stem, for: photo) { return false }
+    // The files of another photo may have other endings: programs would take both photos for one.
+    let isOthers = item.group.map { !stems.isFree(numbered.stem, for: $0.key) } ?? false
+    if isOthers, claimed.isFree(name(of: numbered), for: item.identity) { return false }
     let members = names.isEmpty ? [item] : names.compactMap { item.sibling($0, run.destination) }
     for member in members {
       guard let member = member.under(number, run.destination) else { continue }

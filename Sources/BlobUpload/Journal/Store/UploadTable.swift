@@ -97,7 +97,8 @@ final class UploadTable {
   /// Removes the entry of a file that was not sent because of its name, and is sent under another one now. Must be called
   /// inside a transaction. `key`: of the old name; nil: there is none.
   func removeRefused(_ key: String?, _ source: BytePath) throws(SQLiteError) {
-    guard let key, let old = try entry(key, source), old.state == .refused, old.session == nil, !old.isLeftover,
+    guard let key, let old = try entry(key, source), [.refused, .intent].contains(old.state), old.session == nil,
+      !old.isLeftover,
       !old.isSuperseded, old.owner == nil, let row = try UploadFacts(of: old.id, in: database)
     else { return }
     try remove(old.id, row)
