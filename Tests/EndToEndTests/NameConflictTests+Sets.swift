@@ -57,4 +57,19 @@ extension EndToEnd.NameConflictTests {
         ])
     }
   }
+
+  /// A camera with two cards writes the raw files to one of them and the pictures to the other.
+  @Test(arguments: [["raws/", "pictures/"], ["pictures/", "raws/"]])
+  func rawFilesAndPicturesOfTwoCardsStayTogether(_ cards: [String]) async throws {
+    try scratch.photo("raws/IMG_1.CR2", seed: 1)
+    try scratch.photo("raws/IMG_1.CR2.xmp", seed: 2)
+    try scratch.photo("pictures/IMG_1.JPG", seed: 3)
+    let server = try await ServeProcess.start(in: scratch)
+    for _ in 0..<2 {
+      let (end, command) = try await push(
+        "--on-conflict", "rename", scratch.path(cards[0]), scratch.path(cards[1]), server.url)
+      #expect(end == .exited(0), "\(command.output)\(command.errors)")
+      #expect(server.folder.files().keys.sorted() == ["IMG_1.CR2", "IMG_1.CR2.xmp", "IMG_1.JPG"])
+    }
+  }
 }

@@ -81,7 +81,7 @@ public actor Journal {
       if let old, claims.first?.isBusy == false, let row = try UploadFacts(of: old, in: store.database) {
         try store.uploads.remove(old, row)
       }
-      for intent in intents { try store.uploads.removeRefused(intent.unnumberedKey, intent.source) }
+      for intent in intents { try store.uploads.removeUnsent(intent.unnumberedKey, intent.source) }
       for (index, claim) in claims.enumerated()
       where intents[index].numbered != nil || intents[index].sealedName != nil {
         guard let id = claim.unfinished else { continue }

@@ -71,7 +71,10 @@ extension PushFeed {
       if stems.take(item.stem, for: group.key), claimed.isFree(name(of: item), for: item.identity) { return item }
       return item.under(number, run.destination) ?? item
     }
-    if stems.take(item.stem, for: group.key) { return item }
+    if stems.take(item.stem, for: group.key) {
+      if Self.areRaw(names) { _ = rawStems.take(item.stem, for: group.key) }
+      return item
+    }
     // Another photo has this name at the destination.
     var number = 1
     while await !isFree(number, for: item, names, in: claimed, among: batch) { number += 1 }
@@ -101,7 +104,7 @@ extension PushFeed {
     if number > 1, !earlier.isFree(for: numbered) { return false }
     if number > 1, let photo = item.group?.key, !stems.isFree(numbered.stem, for: photo) { return false }
     // The files of another photo may have other endings: programs would take both photos for one.
-    let isOthers = item.group.map { !stems.isFree(numbered.stem, for: $0.key) } ?? false
+    let isOthers = item.group.map { isOfAnother(numbered.stem, $0.key, names) } ?? false
     if isOthers, claimed.isFree(name(of: numbered), for: item.identity) { return false }
     let members = names.isEmpty ? [item] : names.compactMap { item.sibling($0, run.destination) }
     for member in members {
@@ -110,6 +113,18 @@ extension PushFeed {
       if await clash(of: member, in: claimed, among: batch) != nil { return false }
     }
     return true
+  }
+
+  /// Whether another photo has the name. A camera with two cards writes raw files to one and pictures to the other, so raw
+  /// files alone are not those of another photo. `names`: the files of the photo that asks.
+  private func isOfAnother(_ stem: BytePath, _ photo: BytePath, _ names: [BytePath]) -> Bool {
+    !Self.areRaw(names) && rawStems.isFree(stem, for: photo) && !stems.isFree(stem, for: photo)
+  }
+
+  /// Whether these are the files of a photo that is there as raw files only.
+  private static func areRaw(_ names: [BytePath]) -> Bool {
+    let kinds = Set(names.map { GalleryName($0.name).kind })
+    return kinds.contains(.raw) && kinds.isSubset(of: [.raw, .sidecar])
   }
 }
 

@@ -27,6 +27,8 @@ struct PushFeed: Sendable {
   let photos = PhotoGroups()
   /// The groups that have a name at the destination, without what tells their files apart.
   let stems = ClaimedNames()
+  /// Those of them whose files are raw files only.
+  let rawStems = ClaimedNames()
   let earlier = EarlierNumbers()
   /// Called for a file that is not sent.
   let refused: @Sendable (UploadItem, UploadError) -> Void

@@ -94,12 +94,11 @@ final class UploadTable {
     try database.run("UPDATE removed SET id = ?1 WHERE id < ?1", with: id)
   }
 
-  /// Removes the entry of a file that was not sent because of its name, and is sent under another one now. Must be called
-  /// inside a transaction. `key`: of the old name; nil: there is none.
-  func removeRefused(_ key: String?, _ source: BytePath) throws(SQLiteError) {
+  /// Removes the entry of a file that was refused under its name, or not begun, and is sent under another one now. Must be
+  /// called inside a transaction. `key`: of the old name; nil: there is none.
+  func removeUnsent(_ key: String?, _ source: BytePath) throws(SQLiteError) {
     guard let key, let old = try entry(key, source), [.refused, .intent].contains(old.state), old.session == nil,
-      !old.isLeftover,
-      !old.isSuperseded, old.owner == nil, let row = try UploadFacts(of: old.id, in: database)
+      !old.isLeftover, !old.isSuperseded, old.owner == nil, let row = try UploadFacts(of: old.id, in: database)
     else { return }
     try remove(old.id, row)
   }
