@@ -105,27 +105,27 @@ import Testing
     let record = UploadRecord(reception.id, target: target, length: Int64(bytes.count))
     try zombie.save(record)
     reception.expect(6 << 20)
-    try reception.append(Array(bytes[..<(6 << 20)]))
+    try reception.add(Array(bytes[..<(6 << 20)]))
     try reception.settle()
     reception.expect(Int64(count))
     // These bytes are others, so that they are noticed if they become a part of the file.
-    try reception.append([UInt8](repeating: 7, count: count - 1))
+    try reception.add([UInt8](repeating: 7, count: count - 1))
     try take(record.id, by: other)
     let next = try other.reopen(record.id)
     #expect(next.length == 6 << 20)
     next.expect(9 << 20)
-    try next.append(Array(bytes[(6 << 20)..<(15 << 20)]))
+    try next.add(Array(bytes[(6 << 20)..<(15 << 20)]))
     try next.settle()
     // Only now the zombie's request gets its last byte.
     #expect(throws: ServerError.self) {
-      try reception.append([7])
+      try reception.add([7])
       try reception.settle()
     }
     #expect(throws: ServerError.self) { try zombie.publish(reception, record, isSaved: true) }
     #expect(throws: ServerError.self) { try zombie.save(record) }
     zombie.delete(record.id)
     next.expect(5 << 20)
-    try next.append(Array(bytes[(15 << 20)...]))
+    try next.add(Array(bytes[(15 << 20)...]))
     try next.settle()
     #expect(try other.publish(next, record, isSaved: true).outcome == .created)
     #expect(peer.objects["in/a.bin"]?.bytes == bytes)
@@ -148,7 +148,7 @@ import Testing
     try take(record.id, by: first)
     #expect(throws: ServerError.self) {
       old.expect(10)
-      try old.append(pattern(10))
+      try old.add(pattern(10))
       try old.settle()
     }
     #expect(try first.load(record.id)?.offset == 0)
@@ -164,7 +164,7 @@ import Testing
     let target = try ServedPath("a.bin".utf8)
     let reception = try dead.begin(.random(), for: target, length: 20 << 20, modified: nil)
     reception.expect(20 << 20)
-    try reception.append(pattern(9 << 20))
+    try reception.add(pattern(9 << 20))
     #expect(peer.uploads.count == 1)
     #expect(other.expire { _ in false }.isEmpty && peer.uploads.count == 1, "its server lives")
     #expect(
@@ -174,7 +174,7 @@ import Testing
         return peer.uploads.isEmpty
       })
     #expect(try eventually { try rows() == 0 })
-    #expect(throws: ServerError.self) { try reception.append(pattern(11 << 20)) }
+    #expect(throws: ServerError.self) { try reception.add(pattern(11 << 20)) }
   }
 
   @Test func aLostConnectionIsMadeAgain() throws {
@@ -199,6 +199,11 @@ import Testing
       #expect(error?.message.contains("hunter2") == false, "\(error as Any)")
     }
   }
+}
+
+extension Reception {
+  /// Appends bytes of a request that goes on.
+  fileprivate func add(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try append(.bytes($0)) } }
 }
 
 extension StoreFixture {
