@@ -79,3 +79,23 @@ extension Upload {
     case ended(Result<Publication, ServerError>)
   }
 }
+
+// Uploads that several servers share.
+extension Upload {
+  /// Whether a client that knows the upload's URL can go on with it, at whichever server that shares the uploads.
+  var canBeFound: Bool { store.abilities.claims == nil || state.withLock { $0.isSaved } }
+
+  /// Ends the use of the upload by this server: the writer is stopped, and its bytes that are not safe are dropped. Returns
+  /// false, without effect, if the upload is being published.
+  func letGo() -> Bool {
+    state.withLock { state in
+      if case .publishing = state.phase { return false }
+      guard state.isOpen else { return true }
+      try? state.dropUnaccepted()  // the next holder drops provisional bytes, as after a kill
+      state.phase = .ended(.failure(.claimIsLost))
+      state.writer += 1
+      (state.isWriting, state.reception) = (false, nil)
+      return true
+    }
+  }
+}

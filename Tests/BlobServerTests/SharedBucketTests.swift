@@ -145,6 +145,8 @@ import Testing
     let record = UploadRecord(old.id, target: target, length: 100)
     try first.save(record)
     try take(record.id, by: second)
+    // The first server notices it when a change has no effect.
+    #expect(throws: ServerError.self) { try first.save(record) }
     try take(record.id, by: first)
     #expect(throws: ServerError.self) {
       old.expect(10)
