@@ -9,11 +9,9 @@ extension UploadQueue {
     guard uploader.destination.traits.publishesGroups else { return works }
     var works = works
     var members: [BytePath: [Int]] = [:]
-    // Another process sends their pictures, so these are no member of a group.
-    let withoutMain = Set(works.filter { $0.claim.isBusy && $0.item.group?.isMain == true }.map { $0.item.group?.key })
     for (index, work) in works.enumerated() {
       if let key = work.item.group?.key {
-        if work.entry != nil, !withoutMain.contains(key) { members[key, default: []].append(index) }
+        if work.entry != nil { members[key, default: []].append(index) }
       } else if work.session?.group != nil {
         members[work.item.identity, default: []].append(index)
       }

@@ -236,8 +236,6 @@ public struct UploadQueue: Sendable {
       if !isSettled { await deleteLeftover(old) }
       return error
     case .busy(let owner):
-      // What belongs to a picture that is not sent is not sent either.
-      groups?.note(UploadError(.giveUp, .file, "process \(owner.pid) is sending it just now"), of: work.item)
       observer.ended(work.item, nil, .busy(pid: owner.pid))
       return nil
     case .done(let entry): return await confirm(work, entry, engine, observer)

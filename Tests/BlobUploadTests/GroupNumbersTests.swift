@@ -1,7 +1,6 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
-import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -42,26 +41,6 @@ import Testing
       target: UploadTarget(endpoint: url, url: url, path: name, length: 1))
     item.group = group(number, isMain: isMain)
     return UploadQueue.Claimed(item, .fresh(1))
-  }
-
-  @Test func whatBelongsToAPictureThatAnotherProcessSendsIsNotSent() async throws {
-    let (desk, process) = (try await Desk(), IdleProcess())
-    let theirs = try await Journal(at: desk.journal.path, as: process.mark)
-    let script = Script { _, _ throws(TransportError) in .status(201) }
-    var queue = desk.queue(script)
-    queue.groups = GroupNumbers(waitsForUnseen: false, numbering: nil)
-    queue.destinationID = try await desk.journal.destinationID(.tus)
-    let items = [work(1, isMain: true).item, work(1, isMain: false).item]
-    var other = items[0].intent()
-    other.source = "/other/1.jpg"
-    _ = try await theirs.claim([other], destination: queue.destinationID)
-    let left = Mutex([items])
-    let outcomes = Outcomes()
-    try await queue.run({ left.withLock { $0.popLast() } }, outcomes)
-    #expect(outcomes.error("1.mov")?.message.contains("the picture that it belongs to was not") == true)
-    #expect(!script.methods.contains("PUT"))
-    await theirs.close()
-    process.end()
   }
 
   /// Where files get no numbers, a group is forgotten with the last of its files, also if the picture was refused.
