@@ -136,8 +136,7 @@ final class Upload: Sendable {
 
   func takeBack(_ writer: Int, after error: ServerError, isCreation: Bool) -> Bool {
     let ends = state.withLock { state in
-      // With 410, the bytes before these are gone too.
-      writer == state.writer && error.endsUpload && (isCreation || !state.isOnProbation || error.status == 410)
+      writer == state.writer && error.endsUpload && (isCreation || !state.isOnProbation)
     }
     // If this fails, the next writer tries again, or another request has already ended the upload.
     if ends { try? terminate(by: writer) } else { try? drop(writer) }
