@@ -16,7 +16,8 @@ package final class PostgresConnection: @unchecked Sendable {
   package init(_ url: String) throws(PostgresError) {
     library = try Libpq.load()
     try library.check(url)
-    // What the URL says is after its own defaults. libpq would print notices.
+    // libpq takes the last value of a setting, so the URL, as "dbname", overrides the settings before it. The server is asked
+    // for no notices, because libpq would print them.
     let settings = [
       ("fallback_application_name", "fullbore"), ("connect_timeout", "5"), ("tcp_user_timeout", "10000"),
       ("options", "-c client_min_messages=warning"), ("dbname", url), ("client_encoding", "UTF8"),

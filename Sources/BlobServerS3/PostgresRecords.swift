@@ -200,7 +200,7 @@ package final class PostgresRecords: RecordKeeping {
   }
 
   package func delete(_ id: UploadID) {
-    // What stays now is found again as an upload without a record.
+    // If the database cannot be reached, the row stays, and a later round of expiry finds it as an upload without a record.
     _ = try? query("DELETE FROM fullbore.uploads WHERE id = $1 AND record IS NULL", [id.description])
     holdings.drop(id, under: nil)
   }

@@ -112,11 +112,16 @@ final class RunningRequest<Value: Sendable>: Sendable {
 }
 
 extension ServerError {
+  /// The error for a client whose upload the bucket has lost. The upload ends, and the client begins anew.
+  init(ofLostUpload error: UploadError) {
+    self.init(410, "the place where this server stores its files has not kept the upload: \(error.message)")
+  }
+
   /// The error for a client if the bucket's server has answered with an error, or not at all.
   init(storing error: UploadError) {
     // The bucket has ended the multipart upload, perhaps by a lifecycle rule, so the client must begin anew.
     if error.recovery == .restart {
-      self.init(410, "the place where this server stores its files has not kept the upload: \(error.message)")
+      self.init(ofLostUpload: error)
       return
     }
     let isTemporary =

@@ -1,7 +1,7 @@
 import BlobServer
 
 extension S3Reception {
-  /// What the lock of a reception guards.
+  /// The state of a reception, which its lock guards.
   struct State {
     /// The bytes that the notes have.
     var stored: StoredBytes
@@ -23,7 +23,7 @@ extension S3Reception {
     var current: StoredBytes { held?.stored ?? stored }
     /// The claim under which the upload is changed; nil: nothing of it is kept yet.
     var fence: Int64?
-    /// It is not known what the last change has stored, or the claim is lost. Nothing more may be changed.
+    /// This server does not know what its last change has stored, or has lost the claim. It may change nothing more.
     var isOutdated = false
 
     /// The object for the next tail. It is another one than that of the tail which is kept, unless this server is the only

@@ -91,9 +91,9 @@ extension S3Store {
         conditions.noteUnknown()
         return try make(content, record, replacing: old)
       }
-      // The parts that were noted are not those of the bucket, and will not be.
+      // The bucket does not have the parts that this server has noted, so a second completion would fail too.
       if error.status == 400, error.recovery == .resync, content.bytes == nil {
-        throw ServerError(410, "the place where this server stores its files has not kept the upload: \(error.message)")
+        throw ServerError(ofLostUpload: error)
       }
       throw ServerError(storing: error)
     }

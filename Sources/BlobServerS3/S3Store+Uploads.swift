@@ -127,7 +127,7 @@ extension S3Store {
 
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
     endDoubtful()
-    // What cannot be read now is found the next time.
+    // If the records cannot be read now, the next round finds these uploads.
     let shared = records.claims == nil ? [] : (try? records.ids(.unsaved)) ?? []
     let leftovers = state.withLock { state in
       defer { state.leftovers = [] }

@@ -202,12 +202,12 @@ class Tus:
     acknowledged, text = 0, ""
 
 
-class Faults(threading.Thread):
+class Faults(Background):
     """Does something to a node or to the database again and again, until the end of the `with` block."""
 
     def __init__(self, fleet, generator):
-        super().__init__(daemon=True)
-        self.fleet, self.generator, self.ended, self.counts = fleet, generator, threading.Event(), {}
+        super().__init__()
+        self.fleet, self.generator, self.counts = fleet, generator, {}
 
     def run(self):
         while not self.ended.wait(self.generator.uniform(0.3, 2)):
@@ -227,14 +227,6 @@ class Faults(threading.Thread):
                 self.fleet.database.stop()
                 self.ended.wait(self.generator.uniform(0, 1))
                 self.fleet.database.start()
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.join()
 
 
 def run(fleet, seed, results):

@@ -248,16 +248,12 @@ def same_bytes(first, second):
     return subprocess.run(["cmp", "-s", "--", first, second]).returncode == 0
 
 
-class Every(threading.Thread):
-    """Calls a function at an interval in seconds until the end of the `with` block."""
+class Background(threading.Thread):
+    """A thread that runs until the end of the `with` block, which sets `ended`."""
 
-    def __init__(self, seconds, call):
+    def __init__(self):
         super().__init__(daemon=True)
-        self.seconds, self.call, self.ended = seconds, call, threading.Event()
-
-    def run(self):
-        while not self.ended.wait(self.seconds):
-            self.call()
+        self.ended = threading.Event()
 
     def __enter__(self):
         self.start()
@@ -266,3 +262,15 @@ class Every(threading.Thread):
     def __exit__(self, *_):
         self.ended.set()
         self.join()
+
+
+class Every(Background):
+    """Calls a function at an interval in seconds until the end of the `with` block."""
+
+    def __init__(self, seconds, call):
+        super().__init__()
+        self.seconds, self.call = seconds, call
+
+    def run(self):
+        while not self.ended.wait(self.seconds):
+            self.call()

@@ -70,7 +70,7 @@ struct EarlierUploads: Sendable {
     return TaskLabel.upload(of: intent.source, to: intent.target, recipient: intent.recipient)
   }
 
-  /// Those that have finished at this time or later.
+  /// The uploads that have finished at `time`, in seconds since 1970, or later.
   func finished(at id: Int64, since time: Int64) async throws(UploadError) -> [BackgroundUpload] {
     do {
       return try await journal.finished(at: [id], since: time).map { entry in

@@ -138,7 +138,7 @@ struct UploadTurns: Sendable {
         return ()
       }
       board.setPause(sleep, key)
-      // Whoever is told of the pause may end it at once.
+      // An app that is told of the pause may end it at once, so the board has the sleep before that.
       if !isTold { board.change(key) { $0.state = .waiting(error, pause) } }
       isTold = true
       await withTaskCancellationHandler {

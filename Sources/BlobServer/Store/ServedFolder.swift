@@ -4,8 +4,8 @@ import Synchronization
 
 /// The folder that a store serves, with its subfolder `.fullbore`.
 ///
-/// It is the folder that was opened. If another program moves that folder, the store follows it, until there is another
-/// folder at its path.
+/// The store keeps the folder that it has opened. If another program moves that folder, the store follows it, until there is
+/// another folder at its path.
 final class ServedFolder: Sendable {
   let path: BytePath
   /// The served folder, as it was when it was opened last.
