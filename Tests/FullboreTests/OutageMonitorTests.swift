@@ -54,8 +54,8 @@ import Testing
     #expect(notes.outages.count == 1 && notes.outages.first?.contains("(6.00 s)") == true, "\(notes.outages)")
   }
 
-  /// A pipe may bring nothing for hours; only a failed request shows that the server is away.
-  @Test func aPipeThatBringsNothingIsNoOutageUntilARequestFails() {
+  /// A pipe may bring nothing for hours; only a failed request shows that the server is away. `ends`: the run has ended.
+  @Test(arguments: [false, true]) func aPipeThatBringsNothingIsNoOutageUntilARequestFails(ends: Bool) {
     let watch = watch()
     _ = watch.sources.begin(SourceWaits.standardInput, at: began)
     for second in 0...600 { watch.look(at: began + .seconds(second)) }
@@ -65,7 +65,7 @@ import Testing
     watch.look(at: began + .seconds(604))
     #expect(notes.outages.count == 1 && notes.outages.first?.contains("does not answer") == true, "\(notes.outages)")
     counters.comparedBytes.addClamped(1000)
-    watch.look(at: began + .seconds(610))
+    ends ? watch.stop(at: began + .seconds(610)) : watch.look(at: began + .seconds(610))
     #expect(notes.outages.last?.contains("answers again") == true, "\(notes.outages)")
   }
 

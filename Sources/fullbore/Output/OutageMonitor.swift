@@ -98,7 +98,12 @@ final class OutageMonitor: Sendable {
     self.ticker.withLock { $0 = ticker }
   }
 
-  func stop() { ticker.withLock { $0.take() }?.stop() }
+  /// Ends the checks. An outage that was reported and has ended since the last check is still reported as over.
+  func stop(at now: ContinuousClock.Instant = .now) {
+    ticker.withLock { $0.take() }?.stop()
+    let sum = moved
+    if state.withLock({ $0.sum != sum }) { end(at: now, sum: sum) }
+  }
 
   /// Records that an attempt has failed and the next one follows after `wait`. Thread-safe.
   func failed(_ error: UploadError, next wait: Duration, at now: ContinuousClock.Instant = .now) {

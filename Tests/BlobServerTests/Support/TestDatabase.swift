@@ -22,6 +22,10 @@ final class TestDatabase: Sendable {
     process.executableURL = script.standardizedFileURL
     process.arguments = ["--temporary", folder.path, "\(port)"]
     (process.standardInput, process.standardOutput) = (input, output)
+    // Programs that other tests start do not hold the pipe open, so the server does not outlive this process.
+    guard fcntl(input.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC) == 0 else {
+      throw CocoaError(.fileWriteUnknown)
+    }
     try process.run()
     let line = output.fileHandleForReading.availableData
     guard String(decoding: line, as: UTF8.self) == "ready\n" else { throw CocoaError(.fileNoSuchFile) }
