@@ -65,11 +65,14 @@ final class Command: Sendable {
   }
 
   deinit {
-    kill(process, SIGKILL)
+    end()
     _ = wait()
     close(input)
     close(output)
   }
+
+  /// Ends the program, if `wait` has not been called.
+  func end() { kill(process, SIGKILL) }
 
   /// Waits for the end of the program; 0 is success.
   func wait() -> Int32 {

@@ -73,6 +73,9 @@ final class OpenSSLServer: Sendable {
     }
   }
 
+  /// A thread that reads what the server prints keeps `command`, and ends with the server.
+  deinit { command.end() }
+
   func send(_ text: String) { command.write(text) }
 
   /// true once `enough` accepts the received bytes; false if the server ended before.
