@@ -19,7 +19,7 @@ enum Fullbore {
     signal(SIGPIPE, SIG_IGN)
     // A write past the limit of a file's size then fails with EFBIG.
     signal(SIGXFSZ, SIG_IGN)
-    checkFileLimit()
+    await checkFileLimit()
     makeRoomForDescriptors()
     checkThreadLimit()
     giveBackMemory()
@@ -29,17 +29,28 @@ enum Fullbore {
     exit(status.rawValue)
   }
 
-  /// Ends the program where it may open next to no files: the libraries that it stands on end it without a word then.
-  private static func checkFileLimit() {
+  /// Ends the program where it may open next to no files: the libraries that it stands on end it without a word then. Some
+  /// of the descriptors may be taken already, by files that the program was started with.
+  private static func checkFileLimit() async {
     let most = raiseFileLimit()
-    if most >= fewestFiles { return }
+    if most >= 256 { return }
+    let free = (0..<Int32(clamping: most)).count { fcntl($0, F_GETFD) < 0 }
+    if free >= fewestFiles { return await openTimers() }
     Console.error.write(
-      "fullbore: only \(most) files may be open at once, and it takes \(fewestFiles) at least. Allow more open files "
-        + "(ulimit -n 256)\n")
+      "fullbore: only \(free) more files may be open at once (\(most) in all), and it takes \(fewestFiles) at least. Allow "
+        + "more open files (ulimit -n 256)\n")
     exit(ExitStatus.failed.rawValue)
   }
 
-  private static let fewestFiles = 16
+  /// Besides standard input, output and errors.
+  private static let fewestFiles = 13
+
+  /// libdispatch opens its descriptors when the first timer of a clock begins. If it cannot, it ends the program by a trap,
+  /// or the timer never ends. This opens them while descriptors are left, by the shortest sleep that needs a timer.
+  private static func openTimers() async {
+    try? await Task.sleep(for: .milliseconds(1), clock: .continuous)
+    try? await Task.sleep(for: .milliseconds(1), clock: .suspending)
+  }
 
   /// Ends the program where it may start next to no threads: it would wait for ever without a word.
   private static func checkThreadLimit() {

@@ -106,6 +106,21 @@ extension EndToEnd {
       #expect(push.end == .exited(0) || isSaid, "\(push.errors)")
     }
 
+    /// libdispatch ends the program by SIGILL if the files that it was started with leave it no descriptor.
+    @Test(arguments: 4...16) func theFilesThatAProgramWasStartedWithCount(_ inherited: Int) async throws {
+      try scratch.file("a.jpg", 10)
+      let script = """
+        for ((i = 3; i < 3 + $1; i++)); do eval "exec $i</dev/null"; done
+        shift; ulimit -n 20; exec "$@"
+        """
+      let push = try Command(
+        "bash",
+        ["-c", script, "bash", "\(inherited)", Tool.fullbore, "push", scratch.path("a.jpg"), "http://127.0.0.1:9/"],
+        in: scratch)
+      let end = try await push.wait()
+      #expect(end == .exited(1) && "\(push.errors)".contains("more open files"), "\(end) \(push.errors)")
+    }
+
     @Test func manySmallFilesStayWithinMemoryAndJournal() async throws {
       let count = Tool.number("FULLBORE_FILES", default: 3000)
       try scratch.folder("gallery")
