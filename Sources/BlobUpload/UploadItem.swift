@@ -32,7 +32,7 @@ public struct UploadItem: Sendable {
     var intent = JournalIntent(
       source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.plainPath,
       length: info.length, validator: info.validator, contentType: target.contentType, partSize: partSize)
-    (intent.numbered, intent.twin) = (numbered, twin)
+    (intent.numbered, intent.twin, intent.group) = (numbered, twin, group?.key)
     if target.unsealedPath != nil { intent.sealedName = SealedNameFacts(modified: info.modified) }
     return intent
   }
@@ -45,7 +45,7 @@ public enum UploadOutcome: Sendable {
   case sent(UploadResult, from: Int64)
   /// The item was finished before; the value says how that is known.
   case doneBefore(StoredEvidence)
-  /// Another process is sending the item.
+  /// Another process is sending the item, or has another file of its photo.
   case busy(pid: Int32)
   /// The item was not uploaded. A later run resumes it, if the error permits that.
   case failed(UploadError)

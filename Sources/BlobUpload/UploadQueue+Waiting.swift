@@ -15,17 +15,22 @@ struct OthersItems {
   /// There are so many items that no more should be claimed before some of them become free.
   var areMany: Bool { items.count >= Self.most }
 
-  /// Keeps the items that another process is sending, and returns the others. Keeps none if the queue does not wait for
-  /// other processes.
+  /// Keeps the items that another process is sending, with the other files of their photos, and returns the others. Keeps
+  /// none if the queue does not wait for other processes.
   mutating func setAside(_ works: [UploadQueue.Claimed]) -> [UploadQueue.Claimed] {
     guard let waiting = queue.waiting else { return works }
+    // Files of one photo go together, so that none of them is sent without its picture.
+    let photos = Set(works.lazy.filter(\.claim.isBusy).compactMap(\.item.group?.key))
     var others: [UploadQueue.Claimed] = []
     for work in works {
-      guard case .busy(let owner) = work.claim else {
+      if case .busy(let owner) = work.claim {
+        if reported.insert(owner.pid).inserted { waiting(owner.pid) }
+      } else if let photo = work.item.group?.key, photos.contains(photo) {
+        queue.release([work])
+      } else {
         others.append(work)
         continue
       }
-      if reported.insert(owner.pid).inserted { waiting(owner.pid) }
       items.append(work.item)
     }
     return others

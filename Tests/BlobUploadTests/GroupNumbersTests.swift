@@ -1,6 +1,7 @@
 import BlobHTTP
 import BlobTesting
 import Blobs
+import Synchronization
 import Testing
 
 @testable import BlobUpload
@@ -38,9 +39,57 @@ import Testing
     let name = BytePath("\(number).\(isMain ? "jpg" : "mov")")
     var item = UploadItem(
       source: source, info: source.info, identity: BytePath("/card").appending(name),
-      target: UploadTarget(endpoint: url, url: url, path: name, length: 1))
+      target: UploadTarget(endpoint: url, url: url.appending(pathBytes: name.bytes), path: name, length: 1))
     item.group = group(number, isMain: isMain)
     return UploadQueue.Claimed(item, .fresh(1))
+  }
+
+  private func sent(_ script: Script) -> [String] {
+    script.requests.filter { $0.method == "PUT" }.map {
+      String($0.url.description.dropFirst("http://media.example".count))
+    }
+  }
+
+  /// Another process sends another picture to the place of one of these, whose film has a place of its own.
+  @Test(arguments: [false, true]) func theFilmOfAPictureThatAnotherProcessSendsIsNotSentAlone(_ waits: Bool)
+    async throws
+  {
+    let (desk, process) = (try await Desk(), IdleProcess())
+    let theirs = try await Journal(at: desk.journal.path, as: process.mark)
+    let script = Script { _, request throws(TransportError) in .status(request.method == "PUT" ? 201 : 404) }
+    var queue = desk.queue(script)
+    queue.groups = GroupNumbers(waitsForUnseen: false, numbering: nil)
+    queue.destinationID = try await desk.journal.destinationID(.tus)
+    let items = [work(1, isMain: true).item, work(1, isMain: false).item]
+    var other = items[0].intent()
+    other.source = "/other/1.jpg"
+    let id = try #require(try await theirs.claim([other], destination: queue.destinationID).first?.id)
+    let requestsBefore = Mutex<Int?>(nil)
+    if waits {
+      queue.waiting = { _ in }
+      queue.sleep = { _ in
+        requestsBefore.withLock { $0 = $0 ?? script.methods.count }
+        theirs.released(id)
+        try await theirs.flush()
+      }
+    }
+    let left = Mutex([items])
+    let outcomes = Outcomes()
+    try await queue.run({ left.withLock { $0.popLast() } }, outcomes)
+    if waits {
+      #expect(requestsBefore.withLock { $0 } == 0)
+      #expect(outcomes.sent == 2 && sent(script) == ["/in/1.jpg", "/in/1.mov"])
+    } else {
+      for name in ["1.jpg", "1.mov"] {
+        guard case .busy(process.pid) = outcomes[name] else {
+          Issue.record("\(name): \(String(describing: outcomes[name]))")
+          continue
+        }
+      }
+      #expect(script.methods.isEmpty)
+    }
+    await theirs.close()
+    process.end()
   }
 
   /// Where files get no numbers, a group is forgotten with the last of its files, also if the picture was refused.

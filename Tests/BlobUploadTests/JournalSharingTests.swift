@@ -37,6 +37,31 @@ extension JournalTests {
       _ = folder
     }
 
+    /// The picture is busy, so the film is left to the same process, and can be claimed there. What is done stays done.
+    @Test func theFilesOfOnePhotoAreClaimedTogether() async throws {
+      let process = IdleProcess()
+      let (mine, theirs) = (try await folder.open(), try await folder.open(as: process.mark))
+      let id = try await mine.destinationID(.tus)
+      var photo = ["a.jpg", "a.mov", "a.xmp"].map { intent($0) }
+      for index in photo.indices { photo[index].group = "/gallery/a" }
+      let sidecar = try #require(try await mine.claim([photo[2]], destination: id)[0].id)
+      mine.done(sidecar, UploadResult())
+      try await mine.flush()
+      let picture = try #require(try await theirs.claim([photo[0]], destination: id)[0].id)
+      #expect(
+        try await mine.claim(photo + [intent("b.jpg")], destination: id).map(\.name) == [
+          "busy", "busy", "done", "fresh",
+        ])
+      #expect(try await theirs.claim([photo[1]], destination: id)[0].name == "fresh")
+      theirs.released(picture)
+      try await theirs.flush()
+      #expect(try await mine.claim(photo, destination: id).map(\.name) == ["busy", "busy", "done"])
+      await theirs.close()
+      #expect(try await mine.claim(photo, destination: id).map(\.name) == ["resume", "resume", "done"])
+      await mine.close()
+      process.end()
+    }
+
     @Test func aDeadOwnersClaimIsTakenOver() async throws {
       let process = IdleProcess()
       let first = try await folder.open(as: process.mark)

@@ -27,6 +27,8 @@ public struct JournalIntent: Sendable, Hashable {
   package var sealedName: SealedNameFacts?
   /// See `UploadItem.twin`. nil in the entries of a journal.
   package var twin: BytePath?
+  /// The same for all files of one photo, which are claimed together. nil: the file is alone; and in the entries of a journal.
+  package var group: BytePath?
 
   package init(
     source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,
@@ -173,7 +175,8 @@ package enum JournalClaim: Sendable {
   case replaced(Int64, old: JournalEntry)
   /// The same version was sent before. If `isSuperseded`, ask the server whether it still has that upload.
   case done(JournalEntry)
-  /// Claimed by a live process, perhaps this one; or a live process sends another source to the same place.
+  /// Claimed by a live process, perhaps this one; or a live process sends another source to the same place, or
+  /// another file of the same photo.
   case busy(ProcessIdentity)
 
   package var isBusy: Bool { if case .busy = self { true } else { false } }

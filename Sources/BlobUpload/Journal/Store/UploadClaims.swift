@@ -15,26 +15,47 @@ final class UploadClaims {
   }
 
   /// Must be called inside a transaction; `me` comes from `register`. If `sends`, an upload is `.busy` while another
-  /// process sends any source to the same place.
+  /// process sends any source to the same place, or has one of the other files of its photo.
   func claim(
     _ intents: [JournalIntent], destination: Int64, again: Bool, sends: Bool, as me: Int64
   ) throws(SQLiteError) -> [JournalClaim] {
     uploads.sent.forgetLookups()
     rows.note(intents.lazy.map(\.source))
-    let senders = sends ? try replaced.otherSenders(to: intents, destination, me) : []
+    let senders = sends ? try otherSenders(of: intents, destination, again: again, me) : []
     if senders.allSatisfy({ $0 == nil }) { return try claimFree(intents, destination: destination, again: again, me) }
     let free = zip(intents, senders).filter { $1 == nil }.map(\.0)
     var claims = try claimFree(free, destination: destination, again: again, me)[...]
     return senders.map { $0.map { .busy($0) } ?? claims.removeFirst() }
   }
 
+  /// For each intent, the live process because of which it is not claimed now; empty if there is no other process. While
+  /// another process has a file of a photo, the others that are not done are left to it, as nobody else could keep their order.
+  private func otherSenders(
+    of intents: [JournalIntent], _ destination: Int64, again: Bool, _ me: Int64
+  ) throws(SQLiteError) -> [ProcessIdentity?] {
+    var senders = try replaced.otherSenders(to: intents, destination, me)
+    if senders.isEmpty { return [] }
+    var owners: [BytePath: ProcessIdentity] = [:]
+    var left: [(place: Int, group: BytePath)] = []
+    for (place, intent) in intents.enumerated() {
+      guard let group = intent.group else { continue }
+      let entry = try uploads.entry(intent.key, intent.source)
+      if let owner = senders[place] ?? entry?.owner, owner != uploads.owners.mark {
+        owners[group] = owner
+      } else if entry.map({ isSettled($0, for: intent, again: again) }) != true {
+        left.append((place, group))
+      }
+    }
+    for (place, group) in left { senders[place] = owners[group] }
+    return senders
+  }
+
   private func claimFree(
     _ intents: [JournalIntent], destination: Int64, again: Bool, _ me: Int64
   ) throws(SQLiteError) -> [JournalClaim] {
     let now = currentSeconds()
-    var claims: [JournalClaim] = []
+    var (claims, next): ([JournalClaim], _) = ([], try uploads.nextID())
     claims.reserveCapacity(intents.count)
-    var next = try uploads.nextID()
     // Consecutive intents are usually all new or all known from an earlier run; new ones need only one statement.
     var (isKnown, together) = (false, 1)
     var place = 0
@@ -110,11 +131,11 @@ final class UploadClaims {
   ) throws(SQLiteError) -> JournalClaim {
     if let owner = entry.owner { return .busy(owner) }
     let match = intent.match(with: entry.intent)
+    if isSettled(entry, for: intent, again: again) {
+      if !entry.isSuperseded { try rows.giveUpOthers(of: entry.id) }
+      return .done(entry)
+    }
     if entry.state == .done || entry.isSuperseded {
-      if match != .different && !again {
-        if !entry.isSuperseded { try rows.giveUpOthers(of: entry.id) }
-        return .done(entry)
-      }
       if entry.state == .done { try uploads.unindexed.keepName(of: entry.id) }
       try reset(entry, intent, destination, me, now)
       return match == .different ? .replaced(entry.id, old: entry) : .fresh(entry.id)
@@ -133,6 +154,11 @@ final class UploadClaims {
       return .resume(entry)
     }
     return try replace(entry, intent, destination, me, now)
+  }
+
+  /// Whether the same version was sent before, and is not to be sent again.
+  private func isSettled(_ entry: JournalEntry, for intent: JournalIntent, again: Bool) -> Bool {
+    (entry.state == .done || entry.isSuperseded) && !again && intent.match(with: entry.intent) != .different
   }
 
   /// Turns the row into a new intent. What the server may have of the old upload becomes a separate row.
