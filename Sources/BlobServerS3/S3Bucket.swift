@@ -72,6 +72,12 @@ struct S3Bucket: Sendable {
     return sum
   }
 
+  /// Sends a request that stores nothing, and whose outcome shows whether files can be stored.
+  func probe() async {
+    // The transport has noted the outcome.
+    try? await s3.probe(place.appending(pathBytes: Array("\(ServedPath.storeName)/probe".utf8)), context)
+  }
+
   /// Runs `work` as a task, and blocks until it ends.
   func wait<Result: Sendable>(
     _ work: @escaping @Sendable (S3Multipart, UploadContext) async throws(UploadError) -> Result

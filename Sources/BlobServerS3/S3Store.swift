@@ -12,6 +12,7 @@ import Synchronization
 /// deleted while a client reads it ends that response.
 package final class S3Store: UploadStore, FileRemoval {
   let bucket: S3Bucket
+  private let health: BucketHealth
   let records: any RecordKeeping
   let expiry: Int64
   let memory = MemoryBudget(20 << 20)
@@ -44,13 +45,15 @@ package final class S3Store: UploadStore, FileRemoval {
 
   /// `destination`: in S3, its endpoint ends in a slash. `records`: where the uploads are kept; the store closes them when it
   /// is closed, or if this throws. `maxTotal`: the most bytes of all files together, if no other server stores any. `conceals`:
-  /// clients may not know the files. Blocks for a short time; with `maxTotal` until all objects were listed.
+  /// clients may not know the files. `isReadOnly`: no file is stored. `probing`: how long `problem` believes the last request
+  /// to the bucket. Blocks for a short time; with `maxTotal` until all objects were listed.
   package init(
     _ destination: UploadDestination, over transport: any Transport, _ records: any RecordKeeping, expire: Duration,
-    maxTotal: Int64? = nil, conceals: Bool = false
+    maxTotal: Int64? = nil, conceals: Bool = false, isReadOnly: Bool = false, probing: Duration = .seconds(10)
   ) throws(ServerError) {
     (quota, concealment) = (Quota(maxTotal), Concealment(isOn: conceals))
-    bucket = S3Bucket(destination, over: transport)
+    health = BucketHealth(transport, stores: !isReadOnly, rest: probing)
+    bucket = S3Bucket(destination, over: health)
     self.records = records
     expiry = expire.nanoseconds
     do throws(ServerError) {
@@ -110,7 +113,10 @@ package final class S3Store: UploadStore, FileRemoval {
     quota.onShortage(submit)
   }
 
-  package var problem: String? { records.problem }
+  package var problem: String? {
+    health.probeIfDue { [bucket] in await bucket.probe() }
+    return records.problem ?? health.problem
+  }
   package func lookAgain() -> [String] { [] }
   package var isInterrupted: Bool { interruption.isCancelled }
   package func interrupt() { interruption.cancel() }

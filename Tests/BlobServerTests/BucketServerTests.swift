@@ -261,7 +261,8 @@ extension S3Peer {
   }
 
   func store(
-    _ records: any RecordKeeping, expire: Duration, maxTotal: Int64? = nil, conceals: Bool = false
+    _ records: any RecordKeeping, expire: Duration, maxTotal: Int64? = nil, conceals: Bool = false,
+    probing: Duration = .seconds(10)
   ) throws(ServerError) -> S3Store {
     let s3 = S3Multipart(
       bucketPath: "/\(options.bucket)/",
@@ -271,6 +272,6 @@ extension S3Peer {
       limits: PartLimits())
     return try S3Store(
       destination, over: SocketTransport(.init(connections: 64, adapts: false)), records, expire: expire,
-      maxTotal: maxTotal, conceals: conceals)
+      maxTotal: maxTotal, conceals: conceals, probing: probing)
   }
 }

@@ -121,9 +121,11 @@ package final class FolderRecords: RecordKeeping {
 
   package var problem: String? {
     if folder.isDeleted { return "the folder for the state was deleted" }
-    return folder.problemOfWriting().map {
-      "the folder for the state cannot be written: \(String(cString: strerror($0)))"
+    if let reason = folder.problemOfWriting() {
+      return "the folder for the state cannot be written: \(String(cString: strerror(reason)))"
     }
+    // An upload begins with a record.
+    return folder.free.map { $0 < Folder.largestRecord } == true ? "the disk of the folder for the state is full" : nil
   }
 }
 

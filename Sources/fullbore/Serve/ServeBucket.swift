@@ -102,7 +102,7 @@ struct ServeBucket: Sendable {
         }
       return try S3Store(
         destination, over: transport, records, expire: server.expire, maxTotal: server.maxTotal,
-        conceals: server.reading == .nothing)
+        conceals: server.reading == .nothing, isReadOnly: server.isReadOnly)
     }
   }
 
