@@ -89,7 +89,17 @@ final class Upload: Sendable {
     }
   }
 
+  /// If the store says that earlier bytes are gone (410), the upload ends, so that no request finds it any more. This call
+  /// blocks then.
   func append(_ piece: BodyPiece, _ writer: Int) throws(ServerError) {
+    do throws(ServerError) { try take(piece, writer) } catch {
+      // If this fails, another request has already ended the upload.
+      if error.status == 410 { try? terminate(by: writer) }
+      throw error
+    }
+  }
+
+  private func take(_ piece: BodyPiece, _ writer: Int) throws(ServerError) {
     try state.withLock { (state) throws(ServerError) in
       let reception = try state.reception(of: writer)
       let end = reception.length + Int64(piece.count)
@@ -136,7 +146,8 @@ final class Upload: Sendable {
 
   func takeBack(_ writer: Int, after error: ServerError, isCreation: Bool) -> Bool {
     let ends = state.withLock { state in
-      writer == state.writer && error.endsUpload && (isCreation || !state.isOnProbation)
+      // With 410, the bytes before these are gone too.
+      writer == state.writer && error.endsUpload && (isCreation || !state.isOnProbation || error.status == 410)
     }
     // If this fails, the next writer tries again, or another request has already ended the upload.
     if ends { try? terminate(by: writer) } else { try? drop(writer) }
