@@ -65,7 +65,11 @@ package final class PostgresRecords: RecordKeeping {
     try query("SELECT line FROM fullbore.notes WHERE id = $1 ORDER BY number", [id.description]).compactMap { $0[0] }
   }
 
-  package func ids(_ kind: RecordKind) throws(ServerError) -> Set<UploadID> {
+  package func ids(_ kinds: [RecordKind]) throws(ServerError) -> [Set<UploadID>] {
+    try kinds.map { kind throws(ServerError) in try ids(of: kind) }
+  }
+
+  private func ids(of kind: RecordKind) throws(ServerError) -> Set<UploadID> {
     let rows: [[String?]]
     switch kind {
     case .unsaved:

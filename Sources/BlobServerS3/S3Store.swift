@@ -67,9 +67,10 @@ package final class S3Store: UploadStore, FileRemoval {
 
   /// Takes up what an earlier run has left.
   private func takeUp() throws(ServerError) {
-    let (unsaved, unfinished) = (try records.ids(.unsaved), try records.ids(.unclaimed))
+    let found = try records.ids([.unsaved, .unclaimed])
+    let unfinished = found[1]
     state.withLock { state in
-      state.leftovers = unsaved
+      state.leftovers = found[0]
       (state.unfinished, state.untouched) = (unfinished, unfinished)
     }
     if quota.isLimited { try measure(unfinished) }

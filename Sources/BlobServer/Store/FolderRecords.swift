@@ -20,21 +20,25 @@ package final class FolderRecords: RecordKeeping {
   package var claims: (any UploadClaiming)? { nil }
   package var unfinished: Int? { nil }
 
-  package func ids(_ kind: RecordKind) throws(ServerError) -> Set<UploadID> {
+  package func ids(_ kinds: [RecordKind]) throws(ServerError) -> [Set<UploadID>] {
     let all = Set(try folder.names().compactMap { UploadID(String(decoding: $0.bytes.prefix(32), as: UTF8.self)) })
-    var found: Set<UploadID> = []
+    var found: [Set<UploadID>] = kinds.map { _ in [] }
     var time: Int64?
     for id in all {
       let kept = try load(id)
-      var isWanted = false
-      switch kind {
-      case .unsaved: isWanted = kept == nil
-      case .unclaimed: isWanted = kept?.isFinished == false
-      case .expired(let expiry): if let kept { isWanted = try hasExpired(kept, expiry, &time) }
-      }
-      if isWanted { found.insert(id) }
+      for (index, kind) in kinds.enumerated() where try isOne(kept, of: kind, &time) { found[index].insert(id) }
     }
     return found
+  }
+
+  private func isOne(_ kept: KeptRecord?, of kind: RecordKind, _ time: inout Int64?) throws(ServerError) -> Bool {
+    switch kind {
+    case .unsaved: return kept == nil
+    case .unclaimed: return kept?.isFinished == false
+    case .expired(let expiry):
+      guard let kept else { return false }
+      return try hasExpired(kept, expiry, &time)
+    }
   }
 
   /// `time`: the present time by the clock of the records, which is asked only if its answer may matter; nil: not asked yet.

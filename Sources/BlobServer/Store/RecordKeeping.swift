@@ -64,8 +64,9 @@ package protocol RecordKeeping: Sendable {
   /// Deletes the notes of an upload that has no record any more, or never had one.
   func delete(_ id: UploadID)
 
-  /// The ids of such uploads. If there are very many, a later call returns the others.
-  func ids(_ kind: RecordKind) throws(ServerError) -> Set<UploadID>
+  /// The ids of the uploads of each kind. Each record is read once for all of them. If there are very many, a later call
+  /// returns the others.
+  func ids(_ kinds: [RecordKind]) throws(ServerError) -> [Set<UploadID>]
 
   /// How many uploads of all servers are not finished. Does not block. nil: the store counts them.
   var unfinished: Int? { get }
@@ -75,6 +76,11 @@ package protocol RecordKeeping: Sendable {
 
   /// Releases the claims, and the records for another server.
   func close()
+}
+
+extension RecordKeeping {
+  /// The ids of such uploads. If there are very many, a later call returns the others.
+  package func ids(_ kind: RecordKind) throws(ServerError) -> Set<UploadID> { try ids([kind])[0] }
 }
 
 extension UploadRecord {
