@@ -6,6 +6,8 @@ import Blobs
 package enum ReplacedFile: Sendable, Hashable {
   /// The server does not tell: whatever is there is replaced.
   case unknown
+  /// A file has the name, and the server does not tell its version: whatever is there is replaced.
+  case unversioned
   /// No file has the name.
   case nothing
   /// The file with this strong ETag. RFC 9110 §8.8.3.
@@ -16,13 +18,23 @@ package enum ReplacedFile: Sendable, Hashable {
   init(_ response: HTTPResponse, or refusal: @autoclosure () -> UploadError) throws(UploadError) {
     switch response.status {
     case 404, 410: self = .nothing
-    case 200:
-      if let tag = response.headers["ETag"], tag.isStrongTag { self = .version(tag) } else { self = .unknown }
+    case 200..<300:
+      if let tag = response.headers["ETag"], tag.isStrongTag { self = .version(tag) } else { self = .unversioned }
     default:
       self = .unknown
       let error = refusal()
       // A server that responds 500 may only not know the method.
       if case .retry = error.recovery, response.status != 500 { throw error }
+    }
+  }
+}
+
+extension ReplacedFile {
+  /// Whether a request can name the file, so that it replaces no other one.
+  var isNamed: Bool {
+    switch self {
+    case .nothing, .version: true
+    case .unknown, .unversioned: false
     }
   }
 }
@@ -96,7 +108,7 @@ struct Replacement {
     _ error: UploadError, isCreated: Bool, _ target: UploadTarget, _ with: UploadContext
   ) throws(UploadError) -> Bool {
     guard target.overwrite, let status = error.status, [412, 501].contains(status) else { return false }
-    let isNamed = named.map { $0 != .unknown } ?? false
+    let isNamed = named?.isNamed ?? false
     if status == 501 {
       guard isNamed, !isCreated else { return false }
       with.server.knowledge.overwritten.refusesConditions.store(true, ordering: .relaxed)

@@ -186,6 +186,24 @@ import Testing
     #expect(peer.contents(of: "q?uest") == source.bytes(count: 100) && peer.names() == ["q?uest"])
   }
 
+  /// A server without MOVE that tells no version of the file is asked once for each file.
+  @Test func aFileWithoutAVersionIsAskedForOnce() async throws {
+    let peer = DavPeer { request in
+      switch request.method {
+      case "MOVE": .init(405)
+      case "HEAD" where request.path == "/a": .init(200, ["Content-Length": "3"])
+      default: nil
+      }
+    }
+    defer { peer.stop() }
+    peer.publish(Self.others, as: "a")
+    let source = PatternSource(length: 3)
+    _ = try await uploader(peer).upload(source, as: "a", overwrite: true)
+    #expect(peer.contents(of: "a") == source.bytes(count: 3))
+    let put = try #require(peer.requests.lastIndex { $0 == "PUT /a" })
+    #expect(peer.requests[..<put].count { $0 == "HEAD /a" } == 1, "\(peer.requests)")
+  }
+
   /// A server without MOVE publishes an incomplete file when the connection breaks.
   @Test(arguments: [false, true]) func aPartThatABrokenTryLeftIsReplacedAndNothingElse(_ isOurs: Bool) async throws {
     let peer = DavPeer { $0.method == "MOVE" ? .init(405) : nil }

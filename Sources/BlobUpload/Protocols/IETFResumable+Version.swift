@@ -22,7 +22,7 @@ extension IETFResumable {
       return nil
     }
     // The file to replace has changed.
-    if response.status == 412, target.replaced != .unknown { return nil }
+    if response.status == 412, target.replaced.isNamed { return nil }
     var spoken = response.headers["Upload-Draft-Interop-Version"]
     var speaksTus = response.headers["Tus-Resumable"] != nil
     for version in [Self.version] + Self.olderVersions where spoken == nil {

@@ -10,7 +10,7 @@ extension HTTPRequest {
   mutating func replace(only file: ReplacedFile) {
     (headers["If-Match"], headers["If-None-Match"]) = (nil, nil)
     switch file {
-    case .unknown: break
+    case .unknown, .unversioned: break
     case .nothing: headers["If-None-Match"] = "*"
     case .version(let tag): headers["If-Match"] = tag
     }
@@ -21,7 +21,7 @@ extension HTTPRequest {
   mutating func replaceFile(of target: UploadTarget) {
     guard target.overwrite else { return }
     replace(only: target.replaced)
-    if target.replaced == .unknown { headers["If-Match"] = "*" }
+    if !target.replaced.isNamed { headers["If-Match"] = "*" }
   }
 
   /// Adds `If-Match: *` or removes it, if this may be the reason why a request that may replace a file was refused. Returns

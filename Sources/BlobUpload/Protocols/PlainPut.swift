@@ -84,9 +84,9 @@ public struct PlainPut: ReplacingProtocol {
       asksFirst && !target.overwrite
       ? try await with.sendOnce(&request, body) : try await with.send(following: &request, body: body)
     // Another file is there than the one to replace: whoever has named that one asks again.
-    if response.status == 412, target.replaced != .unknown { throw UploadError(request, response) }
+    if response.status == 412, target.replaced.isNamed { throw UploadError(request, response) }
     // Another client may make or delete the file meanwhile.
-    for _ in 0..<HTTPRequest.mostConditions where target.overwrite && target.replaced == .unknown {
+    for _ in 0..<HTTPRequest.mostConditions where target.overwrite && !target.replaced.isNamed {
       let isConditional = request.headers["If-Match"] != nil
       guard request.changeCondition(after: response) else { break }
       // Without the condition, a 409 may also mean that a folder is missing, or has the name.

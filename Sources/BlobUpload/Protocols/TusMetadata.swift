@@ -18,7 +18,7 @@ enum TusMetadata {
     if target.overwrite {
       add("overwrite", "true".utf8)
       switch target.replaced {
-      case .unknown: break
+      case .unknown, .unversioned: break
       case .nothing: pairs += ",replaces"
       case .version(let tag): add("replaces", tag.utf8)
       }

@@ -23,9 +23,7 @@ extension DavPlace {
       let replaced = try await with.replacedFile(at: url)
       request.replace(only: replaced)
       // Fullbore's own server, among others, replaces a file only for a request that says so.
-      if replaced == .unknown, try await with.send(HTTPRequest("HEAD", url)).isSuccess {
-        request.headers["If-Match"] = "*"
-      }
+      if replaced == .unversioned { request.headers["If-Match"] = "*" }
     }
     try await folders.makeAhead(url.folder, for: body, with)
     var response = try await with.sendOnce(&request, body)
