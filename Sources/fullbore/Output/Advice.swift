@@ -88,6 +88,9 @@ extension UploadError {
       "--verify is for servers that give out what they took: leave it out for this one"
     // The request did not create a file, so advice about a taken name does not apply.
     case 409 where message.hasPrefix("GET ") || message.hasPrefix("HEAD "): nil
+    // The name is free. The id is made of the files, so that no other name changes it.
+    case 409 where message.contains(" wait in the group "):
+      "Run the same command again once the files that wait there have arrived or have expired: \(nextPush(goesOn))"
     case 409 where message.contains("a file is in the place of a folder"):
       "Nothing replaces a file by a folder: delete or rename that file there, or send to another folder"
     case 409 where message.contains(" is a folder"):
