@@ -53,6 +53,13 @@ extension EndToEnd {
       #expect(events.sentence.contains("1 different there") && events.sentence.hasPrefix("Do not format this card"))
     }
 
+    /// The other files of its folder at the destination are here too, and nobody has asked for them.
+    @Test func theNeighboursOfASingleFileAreNotExtra() async throws {
+      let server = try await served()
+      let (end, check) = try await fullbore("check", card + "100A/IMG_1.JPG", server.url + "100A/", in: scratch)
+      #expect(end == .exited(0) && !check.output.contains("only at"), "\(check.output)\(check.errors)")
+    }
+
     @Test func checkReportsMissingExtraHiddenAndUnreadableFiles() async throws {
       let server = try await served()
       try FileManager.default.removeItem(atPath: "\(server.folder.path)/100A/IMG_1.JPG")

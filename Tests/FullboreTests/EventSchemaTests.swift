@@ -43,7 +43,9 @@ import Testing
     var outage = Outage(
       host: "nas:80", since: 1_800_000_000, what: "does not answer", isTriedAgain: true, retry: .seconds(8))
     report.outage(outage)
-    (outage.retry, outage.isOver) = (nil, true)
+    outage.status = 503
+    report.outage(outage)
+    (outage.retry, outage.isOver, outage.status) = (nil, true, nil)
     report.outage(outage)
     report.ended("401", UploadError(.giveUp, .destination, "PUT: 401", status: 401))
     report.ended("nothing was found")

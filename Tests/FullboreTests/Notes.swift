@@ -9,6 +9,7 @@ final class Notes: PushReport {
   private let paths = Mutex<[BytePath]>([])
   var failed: [BytePath] { paths.withLock { $0 } }
   private let state = Mutex<[Outage]>([])
+  var last: Outage? { state.withLock { $0.last } }
   var outages: [String] { state.withLock { $0.map(\.text) } }
   /// When the outages began, in seconds since 1970.
   var begins: [Int64] { state.withLock { $0.map(\.since) } }

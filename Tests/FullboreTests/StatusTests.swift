@@ -76,6 +76,24 @@ import Testing
     #expect(JournalStatus.Standing(option: "running") == .running && JournalStatus.Standing(option: "under way") == nil)
   }
 
+  /// A place that has no file of the state is not named.
+  @Test func aStateAloneNamesItsPlacesOnly() async throws {
+    let (_, journal) = try await status(showsAll: false)
+    let other = try await journal.destinationID(JournalDestination(endpoint: "http://other/", protocolName: "tus"))
+    let entry = JournalIntent(source: "/src/x", target: "http://other/x", path: "x", length: 1, validator: nil)
+    _ = try await journal.claim([entry], destination: other)
+    for (only, text) in [
+      (JournalStatus.Standing.failed, "http://host/in/ (tus)\n"), (.interrupted, "No file is interrupted.\n"),
+    ] {
+      var status = JournalStatus(sums: try await journal.summary(), showsAll: false, now: now)
+      status.only = only
+      for entry in try await journal.unfinished() { status.add(entry) }
+      let found = try await shown(status, journal)
+      #expect(found.text.hasPrefix(text) && !found.text.contains("http://other"), "\(found.text)")
+      #expect(!found.json.contains("http://other"), "\(found.json)")
+    }
+  }
+
   /// The owner process has died, so no process sends the file any more.
   @Test func aFileWithoutALivingOwnerIsInterruptedInJSONToo() async throws {
     let journal = try await Journal(at: scratch.path.appending("journal.sqlite"))

@@ -10,25 +10,31 @@ final class ExtraFiles: Sendable {
   private struct Folder {
     /// The files that were found at the destination.
     var present = 0
+    /// A folder that was walked has a file that belongs there. Of a file that was named alone, the others there are not missing.
+    var isWalked = false
     /// Whether a file is there was not told.
     var isUnsure = false
   }
   private let folders = Mutex<[BytePath: Folder]>([:])
   private let names = ClaimedNames()
   private let options: CheckOptions
+  /// The sources as they were given.
+  private let named: Set<BytePath>
   /// Folders of one request.
   private static let batch = 1000
 
-  init(_ options: CheckOptions) { self.options = options }
+  init(_ options: CheckOptions) { (self.options, named) = (options, Set(options.push.given)) }
 
   func note(_ file: CheckedFile) {
     let path = file.item.target.path
+    let isWalked = !named.contains(file.item.identity)
     // Servers list no names that begin with a dot.
     let isHidden = path.name.bytes.first == UInt8(ascii: ".")
     folders.withLock { folders in
       if names.isTaken(path, by: path) { return }
       _ = names.take(path, for: path)
       var folder = folders[path.parent] ?? Folder()
+      folder.isWalked = folder.isWalked || isWalked
       switch file.result {
       case .missing: break
       case .sealed(let sealed): _ = names.take(sealed, for: sealed); if !isHidden { folder.present += 1 }
@@ -44,7 +50,7 @@ final class ExtraFiles: Sendable {
 
   /// Reports what only the destination has.
   func tell(_ check: ContentCheck, _ report: CheckReport) async throws(UploadError) {
-    let folders = folders.withLock { $0 }.sorted { $0.key < $1.key }
+    let folders = folders.withLock { $0 }.filter(\.value.isWalked).sorted { $0.key < $1.key }
     for start in stride(from: 0, to: folders.count, by: Self.batch) {
       let some = folders[start..<min(start + Self.batch, folders.count)]
       let counts = try await check.counts(in: some.map(\.key))

@@ -43,9 +43,14 @@ struct SourceRemoval: Sendable {
     try await noteDeletions(atLeast: 1)
     let removed = try await removeProved(kept)
     let stay = kept.load(ordering: .relaxed)
-    report.notice(
-      "\(Quantity.plural(removed, "file")) removed here, proved at the destination"
-        + (stay > 0 ? "; \(Quantity.grouped(stay)) \(stay == 1 ? "stays" : "stay")" : ""))
+    let verb = stay == 1 ? "stays" : "stay"
+    if removed > 0 {
+      report.notice(
+        "\(Quantity.plural(removed, "file")) removed here, proved at the destination"
+          + (stay > 0 ? "; \(Quantity.grouped(stay)) \(verb)" : ""))
+    } else if stay > 0 {
+      report.notice("\(Quantity.plural(stay, "file")) \(verb) here, and none was removed")
+    }
     return stay == 0
   }
 

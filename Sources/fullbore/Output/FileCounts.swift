@@ -6,6 +6,8 @@ struct FileCounts: Sendable, Hashable {
   var found = 0
   /// Total length of the files found.
   var foundBytes: Int64 = 0
+  /// Files that were found before their length was known.
+  var unsized = 0
   var sent = 0
   /// Files that an earlier push has sent.
   var doneBefore = EvidenceCounts()
@@ -36,6 +38,7 @@ struct FileCounts: Sendable, Hashable {
   /// Reverses `found`.
   mutating func withdraw(length: Int64?) {
     found -= 1
+    if length == nil { unsized -= 1 }
     foundBytes = foundBytes.subtractingClamped(length ?? 0)
   }
 
@@ -54,6 +57,7 @@ struct FileCounts: Sendable, Hashable {
     // Each destination of a watch finds its files by itself.
     for each in destinations + [self] {
       (sum.found, sum.foundBytes) = (max(sum.found, each.found), max(sum.foundBytes, each.foundBytes))
+      sum.unsized = max(sum.unsized, each.unsized)
       (sum.leftOut, sum.hidden) = (max(sum.leftOut, each.leftOut), max(sum.hidden, each.hidden))
     }
     return sum

@@ -119,6 +119,7 @@ final class JSONReport: PushReport {
     line.add("host", outage.host)
     line.add("since", outage.since)
     line.add("message", outage.text)
+    if let status = outage.status { line.add("status", status) }
     if let retry = outage.retry { line.add("retry_in", seconds: retry) }
     write(line)
   }

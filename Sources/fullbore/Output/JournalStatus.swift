@@ -99,6 +99,7 @@ struct JournalStatus {
     if sums.isEmpty && listings.isEmpty {
       return put("The journal has nothing of that: nothing was pushed yet, or only elsewhere.\n")
     }
+    if let only, places.isEmpty { put("No file is \(only.rawValue).\n") }
     for place in places {
       put("\(shown(place.endpoint)) (\(place.protocolName))\n")
       var pages = pages
@@ -138,10 +139,11 @@ struct JournalStatus {
     return text + advice
   }
 
-  /// Places in the order of their first push.
+  /// Places in the order of their first push; with `only`, those that have such files.
   var places: [Place] {
     var seen: Set<Place> = []
-    return sums.map { Place($0.destination) }.filter { seen.insert($0).inserted }
+    return sums.map { Place($0.destination) }
+      .filter { place in (only == nil || groups[place] != nil) && seen.insert(place).inserted }
   }
 
   func whatIsDone(at place: Place) -> (count: Int, bytes: Int64) {

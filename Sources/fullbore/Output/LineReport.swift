@@ -32,7 +32,7 @@ final class LineReport: PushReport {
     title = destination.title
   }
 
-  private var prefix: String { title.map { "\($0): " } ?? "" }
+  private var prefix: String { ReportedDestination.prefix(title) }
 
   func about(_ destination: ReportedDestination) -> any PushReport { LineReport(of: destination, in: self) }
 

@@ -17,6 +17,8 @@ struct Outage: Sendable, Hashable {
   /// Time until the next attempt; nil if none is scheduled.
   var retry: Duration?
   var isOver = false
+  /// The HTTP status of the last failure; nil: there was no response.
+  var status: Int?
 
   /// What is wrong, with the next attempt.
   var text: String {
@@ -59,8 +61,8 @@ final class OutageMonitor: Sendable {
     var since: Begin?
     /// The server itself asked to wait.
     var isAsked = false
-    /// The last failure was a response, of the server or of a proxy in its place.
-    var isAnswer = false
+    /// The status of the last failure if it was a response, of the server or of a proxy in its place.
+    var status: Int?
     /// Servers of sources that were reported as silent; empty if only the destination was reported.
     var silent: [String] = []
     /// The destination was reported together with them.
@@ -117,7 +119,7 @@ final class OutageMonitor: Sendable {
         state.failed = now
         if state.reported == nil { state.sum = sum }
       }
-      (state.reason, state.isAsked, state.isAnswer) = (error.reason, isAsked, error.status != nil)
+      (state.reason, state.isAsked, state.status) = (error.reason, isAsked, error.status)
       // Many files wait concurrently, each for its own time; the earliest attempt counts.
       if state.next.map({ $0 <= now || now + wait < $0 }) ?? true { state.next = now + wait }
     }
@@ -211,8 +213,8 @@ final class OutageMonitor: Sendable {
       outage.what =
         state.isAsked
         ? "\(host) asks to be left alone for a while (\(state.reason))"
-        : "\(host) \(state.isAnswer ? "is not ready" : "does not answer") since \(LocalTime.text(since, "%H:%M:%S")) (\(state.reason))"
-      outage.isTriedAgain = true
+        : "\(host) \(state.status != nil ? "is not ready" : "does not answer") since \(LocalTime.text(since, "%H:%M:%S")) (\(state.reason))"
+      (outage.isTriedAgain, outage.status) = (true, state.status)
       if let next = state.next, next > now { outage.retry = next - now }
     }
     return outage

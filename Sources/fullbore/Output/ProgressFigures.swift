@@ -80,7 +80,7 @@ extension ProgressFigures {
     /// See `ProgressFigures.line`. `running`: bytes of unfinished files that were sent, for each line.
     mutating func lines(running: [Int64], width: Int = .max, at time: Double) -> [String] {
       parts.indices.map { index in
-        let title = parts[index].title.map { "\($0): " } ?? ""
+        let title = ReportedDestination.prefix(parts[index].title)
         return title
           + parts[index].figures.line(
             parts[index].counters, running: running[index], width: max(1, width - columns(of: title)), at: time)

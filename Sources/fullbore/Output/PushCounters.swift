@@ -55,6 +55,7 @@ final class PushCounters: Sendable {
   func found(length: Int64?) {
     countInEach {
       $0.found += 1
+      if length == nil { $0.unsized += 1 }
       $0.addFound(bytes: length)
     }
   }

@@ -110,6 +110,11 @@ struct ReportedDestination: Sendable {
   let counters: PushCounters
 }
 
+extension ReportedDestination {
+  /// Begins a line about a destination. `title`: a place's name ends in a colon already; nil: there is only one destination.
+  static func prefix(_ title: String?) -> String { title.map { $0.hasSuffix(":") ? "\($0) " : "\($0): " } ?? "" }
+}
+
 /// Selects the report by the options and the kind of output. `destinations`: whose totals it writes, if there are several.
 func pushReport(
   _ options: OutputOptions, _ counters: PushCounters, of destinations: [ReportedDestination] = []

@@ -50,15 +50,20 @@ struct PushSummary: Sendable, Hashable {
   }
 
   /// The text for people: a line for each destination.
-  var lines: [String] { parts.isEmpty ? [text] : parts.map { "\($0.title): \($0.summary.text)" } }
+  var lines: [String] { parts.isEmpty ? [text] : parts.map { ReportedDestination.prefix($0.title) + $0.summary.text } }
 
   /// One line for people.
   var text: String {
     let hidden = files.hidden > 0 ? "; \(Quantity.grouped(files.hidden)) hidden left out (--hidden sends them)" : ""
     if isDryRun {
       let failed = files.failed > 0 ? "; \(Quantity.grouped(files.failed)) failed, which would not be sent" : ""
+      var bytes = Quantity.text(bytes: files.foundBytes)
+      if files.unsized > 0 {
+        let unsized = files.unsized == files.found ? "" : "\(bytes) and \(Quantity.plural(files.unsized, "file")) "
+        bytes = "\(unsized)of unknown length"
+      }
       return
-        "\(Quantity.plural(max(0, files.found - files.failed), "file")), \(Quantity.text(bytes: files.foundBytes)): nothing was "
+        "\(Quantity.plural(max(0, files.found - files.failed), "file")), \(bytes): nothing was "
         + "sent; neither the journal nor the server was asked what of it is there already\(failed)\(hidden)"
     }
     // Bytes of files that are not finished must not look like an amount that has arrived.

@@ -35,7 +35,7 @@ final class TerminalReport: PushReport {
     title = destination.title
   }
 
-  private var prefix: String { title.map { "\($0): " } ?? "" }
+  private var prefix: String { ReportedDestination.prefix(title) }
 
   func about(_ destination: ReportedDestination) -> any PushReport { TerminalReport(of: destination, in: self) }
 
