@@ -144,7 +144,7 @@ package final class PostgresRecords: RecordKeeping {
   }
 
   package func note(
-    _ line: String, _ number: Int, for id: UploadID, under given: Int64?
+    _ line: String, _ number: Int, for id: UploadID, under given: Int64?, fulfilling intent: UploadID?
   ) throws(ServerError) -> Int64 {
     let fence: Int64
     if let given {
@@ -157,17 +157,74 @@ package final class PostgresRecords: RecordKeeping {
         """, [id.description, place, holdings.node])
       fence = try holdings.began(id, rows)
     }
-    // The row is locked first, so a claim of another server comes before or after both changes.
+    // The rows are locked first, so a claim of another server comes before or after all changes. If the statement runs
+    // again, the intent is gone and the note is there.
     let rows = try query(
       """
-      WITH u AS (
+      WITH i AS (SELECT 1 FROM fullbore.intents WHERE id = $5 AND NOT is_taken FOR UPDATE),
+      u AS (
         UPDATE fullbore.uploads SET changed = clock_timestamp()
-        WHERE id = $1 AND fence = $2::bigint AND NOT is_finished RETURNING id)
+        WHERE id = $1 AND fence = $2::bigint AND NOT is_finished
+          AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM i)
+            OR EXISTS (SELECT 1 FROM fullbore.notes WHERE id = $1 AND number = $3::integer AND line = $4))
+        RETURNING id),
+      d AS (DELETE FROM fullbore.intents USING u WHERE intents.id = $5)
       INSERT INTO fullbore.notes SELECT id, $3::integer, $4 FROM u
       ON CONFLICT (id, number) DO UPDATE SET line = EXCLUDED.line RETURNING number
-      """, [id.description, "\(fence)", "\(number)", line])
+      """, [id.description, "\(fence)", "\(number)", line, intent?.description])
     return try holdings.confirmed(id, rows, under: fence)
   }
+
+  // MARK: Intents
+
+  package func keep(_ intent: UploadID, of object: String) throws(ServerError) {
+    _ = try query(
+      "INSERT INTO fullbore.intents (id, place, object, node) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
+      [intent.description, place, object, holdings.node])
+  }
+
+  package func takeIntents(except current: Set<UploadID>) throws(ServerError) -> [PartsIntent] {
+    let rows = try query(
+      """
+      UPDATE fullbore.intents SET node = $2, is_taken = true
+      WHERE id IN (
+        SELECT id FROM fullbore.intents u
+        WHERE place = $1 AND (
+          node = $2 AND (is_taken OR kept < clock_timestamp() - $4::float8 / 1000 * interval '1 microsecond'
+            AND NOT id = ANY ($3::text[]))
+          OR node <> $2 AND \(PostgresClaims.isFree))
+        ORDER BY kept LIMIT 1000 FOR UPDATE SKIP LOCKED)
+      RETURNING id, object, (extract(epoch FROM clock_timestamp() - kept) * 1e9)::bigint
+      """,
+      [
+        place, holdings.node, "{\(current.map(\.description).joined(separator: ","))}", "\(PartsIntent.grace)",
+      ])
+    return rows.compactMap { row in
+      guard let id = row[0].flatMap({ UploadID($0) }), let object = row[1], let age = row[2].flatMap({ Int64($0) })
+      else { return nil }
+      return PartsIntent(id: id, object: object, age: age)
+    }
+  }
+
+  package func objectsOfOthers() throws(ServerError) -> Set<String> {
+    let rows = try query(
+      "SELECT DISTINCT object FROM fullbore.intents WHERE place = $1 AND NOT is_taken AND node <> $2",
+      [place, holdings.node])
+    return Set(rows.compactMap { $0[0] })
+  }
+
+  package func hasNote(with text: String) throws(ServerError) -> Bool {
+    try !query("SELECT 1 FROM fullbore.notes WHERE position($1 IN line) > 0 LIMIT 1", [text]).isEmpty
+  }
+
+  package func forget(_ intents: [UploadID]) {
+    if intents.isEmpty { return }
+    _ = try? query(
+      "DELETE FROM fullbore.intents WHERE id = ANY ($1::text[])",
+      ["{\(intents.map(\.description).joined(separator: ","))}"])
+  }
+
+  // MARK: Ends
 
   package func check(_ id: UploadID, under fence: Int64?) throws(ServerError) {
     let rows = try query(

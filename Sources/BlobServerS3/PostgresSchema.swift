@@ -14,7 +14,13 @@ enum PostgresSchema {
     CREATE TABLE fullbore.notes (
       id text NOT NULL REFERENCES fullbore.uploads ON DELETE CASCADE, number integer NOT NULL, line text NOT NULL,
       PRIMARY KEY (id, number));
+    """,
     """
+    CREATE TABLE fullbore.intents (
+      id text PRIMARY KEY, place text NOT NULL, object text NOT NULL, node text NOT NULL,
+      is_taken boolean NOT NULL DEFAULT false, kept timestamptz NOT NULL DEFAULT clock_timestamp());
+    CREATE INDEX intents_by_place ON fullbore.intents (place);
+    """,
   ]
 
   /// Brings the tables to the version of this program. Servers that start at the same time wait for each other.

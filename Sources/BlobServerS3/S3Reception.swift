@@ -129,19 +129,16 @@ final class S3Reception: Reception {
   /// The multipart upload, which is begun now if there is none.
   private func session(_ state: inout State) throws(ServerError) -> UploadSession {
     if let session = state.current.session { return session }
-    let target = bucket.target(target, length: state.total, modified)
-    let session = try bucket.wait { s3, context async throws(UploadError) in
-      try await s3.beginParts(of: target, context)
-    }
-    do throws(ServerError) { try keep(StoredBytes.Note(session: session), &state) } catch {
+    let (session, intent) = try store.intents.begin(bucket.target(target, length: state.total, modified))
+    do throws(ServerError) { try keep(StoredBytes.Note(session: session), fulfilling: intent, &state) } catch {
+      store.intents.end(intent, session)
       // The server that goes on with the upload knows nothing of this one.
       if error.isLossOfClaim {
         clean { s3, context async throws(UploadError) in try await s3.abort(session, context) }
-      } else if isShared {
-        store.noteDoubt(session, of: id)
       }
       throw error
     }
+    store.intents.fulfil(intent)
     return session
   }
 
@@ -151,16 +148,21 @@ final class S3Reception: Reception {
   }
 
   /// Notes what must be deleted one day, whether or not the bytes are provisional.
-  private func keep(_ note: StoredBytes.Note, _ state: inout State) throws(ServerError) {
-    try store(note, &state)
+  private func keep(
+    _ note: StoredBytes.Note, fulfilling intent: UploadID? = nil, _ state: inout State
+  ) throws(ServerError) {
+    try store(note, fulfilling: intent, &state)
     state.stored.take(note)
     state.held?.stored.take(note)
   }
 
-  private func store(_ note: StoredBytes.Note, _ state: inout State) throws(ServerError) {
+  private func store(
+    _ note: StoredBytes.Note, fulfilling intent: UploadID? = nil, _ state: inout State
+  ) throws(ServerError) {
     if state.isOutdated { throw .claimIsLost }
     do throws(ServerError) {
-      state.fence = try store.records.note(note.line, state.stored.notes + 1, for: id, under: state.fence)
+      state.fence = try store.records.note(
+        note.line, state.stored.notes + 1, for: id, under: state.fence, fulfilling: intent)
     } catch {
       giveUp(&state)
       throw error

@@ -6,6 +6,8 @@ import Blobs
 
 // If the server is killed at any instant, or another one has taken the claim while it was stopped, an upload is resumable or finished:
 //
+//   begin:    The intent to begin a multipart upload is kept before the request, and forgotten with the note of its id. What
+//             was begun and is not noted, the next start ends, or any server that shares the records (`S3Intents`).
 //   parts:    A part is noted once the bucket has it. Only noted bytes are acknowledged, so a part that is not noted is sent
 //             again under the same number.
 //   tail:     A tail is noted once the bucket has it. It is only replaced by a longer one with the same beginning, or once
@@ -126,7 +128,7 @@ extension S3Store {
   }
 
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
-    endDoubtful()
+    intents.sweep()
     // If the records cannot be read now, the next round finds these uploads.
     let shared = records.claims == nil ? [] : (try? records.ids(.unsaved)) ?? []
     let leftovers = state.withLock { state in

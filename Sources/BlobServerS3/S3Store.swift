@@ -19,6 +19,7 @@ package final class S3Store: UploadStore, FileRemoval {
   let quota: Quota
   let conditions = WriteConditions()
   let concealment: Concealment
+  let intents: S3Intents
   private let interruption = Cancellation()
   struct State {
     struct Reference { weak var reception: S3Reception? }
@@ -29,8 +30,6 @@ package final class S3Store: UploadStore, FileRemoval {
     var unfinished: Set<UploadID> = []
     /// The saved uploads of earlier runs that nobody has continued.
     var untouched: Set<UploadID> = []
-    /// Multipart uploads of which it is not known whether a note tells of them.
-    var doubtful: [(id: UploadID, session: UploadSession, since: ContinuousClock.Instant)] = []
     /// Uploads of an earlier run that were never saved.
     var leftovers: Set<UploadID> = []
   }
@@ -56,6 +55,7 @@ package final class S3Store: UploadStore, FileRemoval {
     bucket = S3Bucket(destination, over: health)
     self.records = records
     expiry = expire.nanoseconds
+    intents = S3Intents(bucket, records, expiry: expiry)
     do throws(ServerError) {
       // Others share the uploads in a database, which has all of them, and this server those that it goes on with.
       if records.claims == nil { try takeUp() }
@@ -118,7 +118,7 @@ package final class S3Store: UploadStore, FileRemoval {
     health.probeIfDue { [bucket] in await bucket.probe() }
     return records.problem ?? health.problem
   }
-  package func lookAgain() -> [String] { [] }
+  package func lookAgain() -> [String] { intents.takeNotices() }
   package var isInterrupted: Bool { interruption.isCancelled }
   package func interrupt() { interruption.cancel() }
 
@@ -148,34 +148,6 @@ package final class S3Store: UploadStore, FileRemoval {
       defer { deletions.update { $0 -= 1 } }
       // The notes stay if the bucket cannot be reached, and the next start of the server tries again.
       if (try? await delete(id, stored)) != nil { await Self.threads.run { [records] in records.delete(id) } }
-    }
-  }
-
-  /// The database did not answer when the multipart upload was noted.
-  func noteDoubt(_ session: UploadSession, of id: UploadID) {
-    state.withLock { $0.doubtful.append((id, session, .now)) }
-  }
-
-  /// Ends the multipart uploads that no note tells of. By then, no statement can be under way that adds one.
-  func endDoubtful() {
-    let due = state.withLock { state in
-      let old = state.doubtful.filter { ContinuousClock.now - $0.since > .seconds(20) }
-      state.doubtful.removeAll { ContinuousClock.now - $0.since > .seconds(20) }
-      return old
-    }
-    for entry in due {
-      guard let notes = try? records.notes(of: entry.id) else {
-        state.withLock { $0.doubtful.append(entry) }
-        continue
-      }
-      let isNoted = StoredBytes(notes: notes).session?.state == entry.session.state
-      if isNoted { continue }
-      deletions.update { $0 += 1 }
-      Task { [self] in
-        defer { deletions.update { $0 -= 1 } }
-        // If this fails, too, the bucket's own rule for unfinished uploads ends it.
-        try? await bucket.s3.abort(entry.session, bucket.context)
-      }
     }
   }
 

@@ -10,6 +10,8 @@ public struct OrphanedUpload: Sendable {
   public let id: String
   /// Seconds since 1970; nil: unknown.
   public let begun: Int64?
+  /// Seconds since its beginning, by the clock of the server that has listed it; nil: unknown.
+  package var age: Int64?
   /// The number of its parts.
   public var parts = 0
   /// Bytes of all its parts.

@@ -20,11 +20,15 @@ package final class FolderRecords: RecordKeeping {
   package var claims: (any UploadClaiming)? { nil }
   package var unfinished: Int? { nil }
 
+  /// The ids of all uploads.
+  private func ids() throws(ServerError) -> Set<UploadID> {
+    Set(try folder.names().compactMap { UploadID(String(decoding: $0.bytes.prefix(32), as: UTF8.self)) })
+  }
+
   package func ids(_ kinds: [RecordKind]) throws(ServerError) -> [Set<UploadID>] {
-    let all = Set(try folder.names().compactMap { UploadID(String(decoding: $0.bytes.prefix(32), as: UTF8.self)) })
     var found: [Set<UploadID>] = kinds.map { _ in [] }
     var time: Int64?
-    for id in all {
+    for id in try ids() {
       let kept = try load(id)
       for (index, kind) in kinds.enumerated() where try isOne(kept, of: kind, &time) { found[index].insert(id) }
     }
@@ -71,20 +75,29 @@ package final class FolderRecords: RecordKeeping {
     return 0
   }
 
-  package func note(_ line: String, _: Int, for id: UploadID, under _: Int64?) throws(ServerError) -> Int64 {
-    let file = try folder.open(id.part, O_WRONLY | O_CREAT | O_APPEND)
-    var text = line + "\n"
-    if !text.withUTF8({ file.writeAll(UnsafeRawBufferPointer($0)) }) {
-      throw folder.failed("write the notes of upload", id.description)
-    }
+  package func note(
+    _ line: String, _: Int, for id: UploadID, under _: Int64?, fulfilling intent: UploadID?
+  ) throws(ServerError) -> Int64 {
+    try append(line, to: id.part)
+    if let intent { forget([intent]) }
     return 0
   }
 
-  /// The notes without a last line that has no end.
-  package func notes(of id: UploadID) throws(ServerError) -> [String] {
+  private func append(_ line: String, to name: BytePath) throws(ServerError) {
+    let file = try folder.open(name, O_WRONLY | O_CREAT | O_APPEND)
+    var text = line + "\n"
+    if !text.withUTF8({ file.writeAll(UnsafeRawBufferPointer($0)) }) {
+      throw folder.failed("write", name.description)
+    }
+  }
+
+  package func notes(of id: UploadID) throws(ServerError) -> [String] { try lines(of: id.part) }
+
+  /// The lines of a file without a last one that has no end; empty: there is no such file.
+  private func lines(of name: BytePath) throws(ServerError) -> [String] {
     let file: Descriptor
     do throws(ServerError) {
-      file = try folder.open(id.part, O_RDONLY)
+      file = try folder.open(name, O_RDONLY)
     } catch {
       if error.systemError == ENOENT { return [] }
       throw error
@@ -98,10 +111,48 @@ package final class FolderRecords: RecordKeeping {
         text += buffer[..<count]
       }
     }
-    if hasFailed { throw folder.failed("read the notes of upload", id.description) }
+    if hasFailed { throw folder.failed("read", name.description) }
     guard let end = text.lastIndex(of: UInt8(ascii: "\n")) else { return [] }
     return text[..<end].split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
   }
+
+  // MARK: Intents
+
+  package func keep(_ intent: UploadID, of object: String) throws(ServerError) { try append(object, to: intent.intent) }
+
+  package func takeIntents(except current: Set<UploadID>) throws(ServerError) -> [PartsIntent] {
+    let prefix = UploadID.intentPrefix
+    let ids = try folder.names().compactMap { name -> UploadID? in
+      guard name.bytes.starts(with: prefix.utf8) else { return nil }
+      return UploadID(String(decoding: name.bytes.dropFirst(prefix.utf8.count), as: UTF8.self))
+    }
+    if ids.isEmpty { return [] }
+    let now = now
+    var found: [PartsIntent] = []
+    for id in ids where !current.contains(id) {
+      guard let kept = try folder.status(id.intent)?.modified else { continue }
+      let age = now.subtractingClamped(kept)
+      if age < PartsIntent.grace { continue }
+      // A server that was killed while it wrote the line had not begun anything.
+      if let object = try lines(of: id.intent).first {
+        found.append(PartsIntent(id: id, object: object, age: age))
+      } else {
+        forget([id])
+      }
+    }
+    return found
+  }
+
+  package func objectsOfOthers() -> Set<String> { [] }
+
+  package func hasNote(with text: String) throws(ServerError) -> Bool {
+    for id in try ids() { if try notes(of: id).contains(where: { $0.contains(text) }) { return true } }
+    return false
+  }
+
+  package func forget(_ intents: [UploadID]) { for id in intents { folder.unlink(id.intent) } }
+
+  // MARK: Ends
 
   package func finish(_ record: UploadRecord, under _: Int64?) throws(ServerError) {
     try folder.write(record)
@@ -136,4 +187,8 @@ package final class FolderRecords: RecordKeeping {
 extension UploadID {
   /// The file with the notes of a store about the bytes of an upload.
   fileprivate var part: BytePath { BytePath("\(self).part") }
+
+  /// The beginning of the name of a file with an intent, with which no id begins.
+  fileprivate static let intentPrefix = "intent-"
+  fileprivate var intent: BytePath { BytePath("\(Self.intentPrefix)\(self)") }
 }

@@ -10,6 +10,23 @@ package struct KeptRecord: Sendable {
   }
 }
 
+/// The intent of a server to begin a multipart upload in the bucket. It is kept before the request is sent, so that another
+/// server, or a later run, finds what became of a request whose server was killed before it could note the answer.
+package struct PartsIntent: Sendable {
+  package var id: UploadID
+  /// The URL of the object.
+  package var object: String
+  /// The time since it was kept, in nanoseconds.
+  package var age: Int64
+
+  package init(id: UploadID, object: String, age: Int64) { (self.id, self.object, self.age) = (id, object, age) }
+}
+
+extension PartsIntent {
+  /// An intent that is kept while a list of the current ones is on its way to the records is younger than this.
+  package static let grace: Int64 = 15_000_000_000
+}
+
 /// Which uploads are looked for.
 package enum RecordKind: Sendable {
   /// There are notes of them, but no record, and the server that began them has ended.
@@ -46,8 +63,28 @@ package protocol RecordKeeping: Sendable {
   func save(_ record: UploadRecord, under fence: Int64?) throws(ServerError) -> Int64
 
   /// Appends a line, which has no line feed, to the notes of an upload. `number`: how many notes there are then. Returns the
-  /// fence of the upload.
-  func note(_ line: String, _ number: Int, for id: UploadID, under fence: Int64?) throws(ServerError) -> Int64
+  /// fence of the upload. `intent`: the one that the line fulfils, which is forgotten together with the change. If it was
+  /// taken by another server, this throws `ServerError.claimIsLost`.
+  func note(
+    _ line: String, _ number: Int, for id: UploadID, under fence: Int64?, fulfilling intent: UploadID?
+  ) throws(ServerError) -> Int64
+
+  /// Keeps an intent of this server. `object`: the URL of the object.
+  func keep(_ intent: UploadID, of object: String) throws(ServerError)
+
+  /// Takes the intents of servers that have ended, and those of this server that are older than `PartsIntent.grace` and not
+  /// in `current`. From then on they cannot be fulfilled. Returns them and the ones that this server has taken earlier; if
+  /// there are very many, a later call returns the others.
+  func takeIntents(except current: Set<UploadID>) throws(ServerError) -> [PartsIntent]
+
+  /// The objects of the intents of other servers that may still be fulfilled.
+  func objectsOfOthers() throws(ServerError) -> Set<String>
+
+  /// Whether a note of any upload contains the text.
+  func hasNote(with text: String) throws(ServerError) -> Bool
+
+  /// Forgets intents. If that fails, they are taken again later.
+  func forget(_ intents: [UploadID])
 
   /// Throws if another server has got the claim.
   func check(_ id: UploadID, under fence: Int64?) throws(ServerError)

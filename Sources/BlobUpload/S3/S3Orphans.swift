@@ -20,6 +20,18 @@ extension S3Multipart {
     _ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
     _ take: ([OrphanedUpload]) async throws(UploadError) -> Void
   ) async throws(UploadError) {
+    try await unfinished(prefix, at: endpoint, with) { (found: [OrphanedUpload]) async throws(UploadError) in
+      var found = found
+      for index in found.indices { try await measure(&found[index], with) }
+      try await take(found)
+    }
+  }
+
+  /// Lists as `orphans` does, without the sizes.
+  package func unfinished(
+    _ prefix: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
+    _ take: ([OrphanedUpload]) async throws(UploadError) -> Void
+  ) async throws(UploadError) {
     var seen = 0
     var marker: Marker?
     // Hashes instead of markers, because a server's markers may be as long as a response.
@@ -43,6 +55,7 @@ extension S3Multipart {
       }
       let isEncoded = list.text("EncodingType") == "url"
       let uploads = list.all("Upload")
+      let now = response.headers["Date"].flatMap { HTTPDate.seconds($0) }
       // Ceph encodes names as requested without saying so; other servers do not know the parameter.
       if encoding != nil, !isEncoded, uploads.contains(where: { $0.text("Key")?.contains("%") == true }) {
         encoding = nil
@@ -57,7 +70,7 @@ extension S3Multipart {
         var orphan = OrphanedUpload(
           url: bucket.appending(pathBytes: bytes), name: bytes, id: id,
           begun: upload.text("Initiated").flatMap(Self.seconds))
-        try await measure(&orphan, with)
+        if let now, let begun = orphan.begun { orphan.age = now.subtractingClamped(begun) }
         found.append(orphan)
       }
       seen += uploads.count
@@ -79,6 +92,16 @@ extension S3Multipart {
       }
       marker = after
     }
+  }
+
+  /// The unfinished uploads of one object, without their sizes.
+  package func unfinished(of object: HTTPURL, _ with: UploadContext) async throws(UploadError) -> [OrphanedUpload] {
+    let key = Array(object.key(in: bucketPath))
+    var found: [OrphanedUpload] = []
+    try await unfinished(key, at: object, with) { (page: [OrphanedUpload]) async throws(UploadError) in
+      found += page.filter { $0.name == key }
+    }
+    return found
   }
 
   /// Deletes an unfinished upload. Succeeds if it is already gone.

@@ -119,6 +119,8 @@ public struct S3PeerUpload: Sendable {
   public var key: String
   public var fields: [String: String]
   public var parts: [Int: Part] = [:]
+  /// Seconds since 1970.
+  public var begun: Int64 = 1_795_302_000
 
   /// An upload with one part if `bytes` is not empty.
   public init(key: String, fields: [String: String] = [:], bytes: [UInt8] = []) {

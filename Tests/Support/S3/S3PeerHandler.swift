@@ -147,6 +147,7 @@ struct S3PeerHandler {
     state.made += 1
     let id = "up/load+\(state.made)=="
     state.uploads[id] = S3PeerUpload(key: key, fields: kept(request))
+    state.uploads[id]?.begun = S3PeerAuthenticator(options).now
     let type =
       options.knowsChecksums ? request.fields["x-amz-checksum-type"].map { [("x-amz-checksum-type", $0)] } : nil
     return .xml(
@@ -194,7 +195,7 @@ struct S3PeerHandler {
     let tellsEncoding = encodes && !options.isLikeCeph
     let uploads = all.prefix(most).map { key, id in
       "<Upload><Key>\(encodes ? HTTPURL.encode(key.utf8) : S3Text.escaped(key))</Key><UploadId>\(id)</UploadId>"
-        + "<Initiated>2026-11-21T23:00:00.000Z</Initiated></Upload>"
+        + "<Initiated>\(Date(timeIntervalSince1970: Double(state.uploads[id]!.begun)).formatted(.iso8601))</Initiated></Upload>"
     }
     let last = all.prefix(most).last
     let next =
