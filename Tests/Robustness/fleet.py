@@ -7,128 +7,11 @@ push must succeed, every object must have the bytes of its file, and nothing may
     fleet.py long           200 seeds
     fleet.py N [SEED]       N seeds
 """
-import base64, contextlib, http.client, os, pathlib, random, shutil, signal, subprocess, sys, threading, time, urllib.parse
-import xml.etree.ElementTree as tree
+import base64, contextlib, http.client, json, os, pathlib, random, shlex, shutil, signal, subprocess, sys, threading, time, urllib.parse
 
-from support import *
+from receivers import *
 
-PASSWORD = "secret word"
 LEASE = 3
-KEY = "AWS4-HMAC-SHA256 Credential=AKIATESTING/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-TOKEN = "robustness-test-token"
-
-
-class Database:
-    """A private PostgreSQL server."""
-
-    def __init__(self, folder):
-        self.folder, self.port = folder, free_port()
-        self.url = f"postgres://fullbore:{urllib.parse.quote(PASSWORD)}@127.0.0.1:{self.port}/fullbore"
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [ROOT / "scripts/postgres", self.folder, str(self.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True)
-        if self.process.stdout.readline() != "ready\n":
-            raise Failure("PostgreSQL does not start")
-
-    def stop(self):
-        """Ends the server as a kill does: it recovers when it is started again."""
-        self.process.stdin.close()
-        self.process.wait()
-
-    def ask(self, statement):
-        environment = dict(os.environ, PGPASSWORD=PASSWORD)
-        done = subprocess.run(
-            ["psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "fullbore", "-d", "fullbore", "-tAc", statement],
-            env=environment, capture_output=True, text=True)
-        if done.returncode:
-            raise Failure(done.stderr)
-        return done.stdout.strip()
-
-
-class Bucket:
-    def __init__(self, server):
-        self.server = server
-
-    def ask(self, method, path, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
-        with contextlib.closing(connection):
-            connection.request(method, path, body, {"Authorization": KEY})
-            response = connection.getresponse()
-            return response.status, response.read()
-
-    def names(self):
-        text = self.ask("GET", "/media?list-type=2&max-keys=1000")[1]
-        return sorted(e.text for e in tree.fromstring(text).iter() if e.tag.endswith("}Key"))
-
-    def uploads(self):
-        text = self.ask("GET", "/media?uploads")[1]
-        return sorted(e.text for e in tree.fromstring(text).iter() if e.tag.endswith("}Key"))
-
-
-def haproxy(folder, nodes):
-    port = free_port()
-    servers = "\n".join(f"  server node{number} 127.0.0.1:{node.port}" for number, node in enumerate(nodes))
-    (folder / "haproxy.cfg").write_text(f"""
-global
-  maxconn 500
-defaults
-  mode http
-  timeout connect 1s
-  timeout client 60s
-  timeout server 10s
-  retries 3
-  option redispatch 1
-  option http-no-delay
-  retry-on conn-failure
-frontend all
-  bind 127.0.0.1:{port}
-  default_backend nodes
-backend nodes
-  balance roundrobin
-{servers}
-""")
-    return Process([shutil.which("haproxy") or "/usr/sbin/haproxy", "-db", "-f", folder / "haproxy.cfg"], port, folder / "haproxy.log")
-
-
-class Fleet:
-    def __init__(self, folder, stack):
-        self.folder, self.kills = folder, 0
-        self.database = Database(folder / "postgres")
-        stack.callback(self.database.stop)
-        port = free_port()
-        self.bucket = Bucket(stack.enter_context(
-            Process([ROOT / ".venv/bin/moto_server", "-H", "127.0.0.1", "-p", port], port, folder / "moto.log")))
-        self.bucket.ask("PUT", "/media")
-        token = folder / "token"
-        token.write_text(TOKEN)
-        token.chmod(0o600)
-        self.nodes = []
-        for number in range(3):
-            port = free_port()
-            self.nodes.append(stack.enter_context(Process(
-                [FULLBORE, "serve", "--to", "s3://media/in/", "--endpoint", f"http://127.0.0.1:{self.bucket.server.port}",
-                 "--state", self.database.url, "--listen", f"127.0.0.1:{port}", "--token-file", token, "--expire", "20s",
-                 "--allow-delete"],
-                port, folder / f"node{number}.log", environment=S3_KEYS)))
-        self.proxy = stack.enter_context(haproxy(folder, self.nodes))
-        self.url = f"http://127.0.0.1:{self.proxy.port}/"
-
-    def leftovers(self):
-        """What is left although nothing is under way."""
-        left = []
-        if hidden := [name for name in self.bucket.names() if "/.fullbore/" in name]:
-            left.append(f"tails {hidden}")
-        # A node that is killed between the beginning of a multipart upload and the note of it leaves that (docs/fleet.md).
-        if len(uploads := self.bucket.uploads()) > self.kills:
-            left.append(f"multipart uploads {uploads}")
-        for what, statement in (
-                ("uploads", "SELECT count(*) FROM fullbore.uploads"), ("notes", "SELECT count(*) FROM fullbore.notes")):
-            if (count := self.database.ask(statement)) != "0":
-                left.append(f"{count} {what}")
-        return ", ".join(left)
 
 
 class Tus:
@@ -249,7 +132,7 @@ def run(fleet, seed, results):
             errors.append(str(failure))
 
     with Faults(fleet, generator) as faults:
-        client.start("push", "--token-file", fleet.folder / "token", "--bwlimit", "8M", f"{folder}/", f"{dialect}{fleet.url}")
+        client.start("push", "--token-file", fleet.token, "--bwlimit", "8M", f"{folder}/", f"{dialect}{fleet.url}")
         senders = [threading.Thread(target=send, args=(name, data, f"{seed} {name}")) for name, data in files.items()]
         for sender in senders:
             sender.start()
@@ -291,26 +174,112 @@ def takeover(fleet, results):
     client.ask("DELETE", path)
 
 
+def begun(fleet, results):
+    """A node is killed while the bucket begins a multipart upload for it. At the end, `leftovers` finds nothing of that."""
+    node, bucket = fleet.nodes[0], fleet.bucket
+    client = Tus([node] * 3, random.Random(2))
+    status, fields = client.ask("POST", "/", {"Upload-Length": str(20 * MiB), "Upload-Metadata": "filename " + base64.b64encode(b"begun").decode()})
+    path = urllib.parse.urljoin("/", fields["Location"])
+    bucket.server.signal(signal.SIGSTOP)
+    head = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+    sender = threading.Thread(target=client.ask, args=("PATCH", path, head, bytes(9 * MiB)))
+    sender.start()
+    time.sleep(2)
+    node.kill()
+    fleet.kills += 1
+    sender.join()
+    bucket.server.signal(signal.SIGCONT)
+    deadline = time.monotonic() + 10
+    while not (uploads := bucket.uploads()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    node.start()
+    results.add("passed" if uploads == ["in/begun"] else "failed", "begun", f"{uploads} are in the bucket after the kill")
+    Tus(fleet.nodes, random.Random(2)).ask("DELETE", path)
+
+
+def trial(folder, results):
+    """`scripts/fleet` runs the receivers until Ctrl-C: the command that it prints sends a file, and nothing is left."""
+    environment = dict(os.environ, FULLBORE=str(FULLBORE), FULLBORE_ROBUSTNESS_DIR=str(folder))
+    process = subprocess.Popen([ROOT / "scripts/fleet"], stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    url, command = process.stdout.readline().split()[0], shlex.split(process.stdout.readline())
+    source = folder / "trial"
+    source.mkdir()
+    (source / "film.mov").write_bytes(random.Random(3).randbytes(9 * MiB))
+    home = Client(folder / "home-trial")
+    status, output, _ = home.run(*(f"{source}/" if word == "FOLDER/" else word for word in command[1:]), limit=60)
+    checked = subprocess.run([FULLBORE, "check", f"{source}/", *command[3:]], env=home.environment, capture_output=True, text=True)
+    process.send_signal(signal.SIGINT)
+    ended = process.wait(30)
+    left = [path.name for path in folder.glob("fullbore-robustness-*")]
+    try:
+        http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=1).connect()
+        left.append(url)
+    except OSError:
+        pass
+    text = f"push {status}, check {checked.returncode}, end {ended}, left {left}"
+    isRight = (status, checked.returncode, ended, left) == (0, 0, 0, [])
+    results.add("passed" if isRight else "failed", "scripts/fleet", text if isRight else f"{text}: {output} {checked.stdout} {checked.stderr}")
+
+
+def compose(folder, results):
+    """Packaging/compose.yaml has the same receivers: it is valid YAML, and the program reads the commands of its services."""
+    text = subprocess.run(
+        [ROOT / ".venv/bin/python", "-c", "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))"],
+        stdin=open(ROOT / "Packaging/compose.yaml"), capture_output=True, text=True, check=True).stdout
+    services, wrong = json.loads(text)["services"], []
+    token = folder / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    for name, service in services.items():
+        wrong += [f"{name} waits for {other}" for other in service.get("depends_on", []) if other not in services]
+        for mount in service.get("volumes", []):
+            source = mount.split(":")[0]
+            if source.startswith("./") and source != "./token" and not (ROOT / "Packaging" / source).exists():
+                wrong.append(f"{name} mounts {source}")
+        if service["image"] == "fullbore" and "entrypoint" not in service:
+            # The container has the file of this name.
+            words = [str(token) if word == "/token" else word for word in service["command"]]
+            read = subprocess.run([FULLBORE, words[0], "--read-arguments-only", *words[1:]], capture_output=True, text=True,
+                                  env=dict(os.environ, **service["environment"]))
+            if read.returncode:
+                wrong.append(f"{name}: {read.stderr}")
+    balancer = services["balancer"]["environment"]
+    nodes = {value.split(":")[0] for name, value in balancer.items() if name.startswith("NODE")}
+    if nodes != {name for name in services if name.startswith("receiver")}:
+        wrong.append(f"the balancer knows {sorted(nodes)}")
+    read = subprocess.run(
+        [shutil.which("haproxy") or "/usr/sbin/haproxy", "-c", "-f", ROOT / "Packaging/haproxy.cfg"], capture_output=True, text=True,
+        env=dict(os.environ, LISTEN="127.0.0.1:8080", **{name: "127.0.0.1:1" for name in balancer if name.startswith("NODE")}))
+    if read.returncode:
+        wrong.append(f"haproxy: {read.stderr}")
+    if shutil.which("docker") and not subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
+        read = subprocess.run(["docker", "compose", "-f", ROOT / "Packaging/compose.yaml", "config", "-q"], capture_output=True, text=True)
+        if read.returncode:
+            wrong.append(f"docker compose: {read.stderr}")
+    results.add("failed" if wrong else "passed", "Packaging/compose.yaml", "; ".join(wrong) or f"{len(services)} services")
+
+
 def main():
     arguments = sys.argv[1:] or ["short"]
     count = {"short": 2, "long": 200}.get(arguments[0]) or int(arguments[0])
     first = int(arguments[1]) if len(arguments) > 1 else 1
     results = Results("fleet")
-    missing = [name for name in ("haproxy", "psql") if not shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin")]
-    if missing or not (ROOT / ".venv/bin/moto_server").exists():
-        results.add("skipped", "all", f"{', '.join(missing) or 'moto'} is not installed: scripts/bootstrap test")
+    if reason := missing():
+        results.add("skipped", "all", reason)
         results.finish()
     with scratch() as folder, contextlib.ExitStack() as stack:
-        fleet = Fleet(folder, stack)
+        compose(folder, results)
+        trial(folder, results)
+        fleet = Fleet(folder, stack, "--expire", "20s", "--allow-delete")
         takeover(fleet, results)
+        begun(fleet, results)
         for seed in range(first, first + count):
             run(fleet, seed, results)
-        # What is unfinished or finished expires after 20 s, and is looked for each 5 s.
-        deadline = time.monotonic() + 40
+        # What is unfinished or finished expires after 20 s, and so do intents. They are looked for each 5 s.
+        deadline = time.monotonic() + 60
         while (left := fleet.leftovers()) and time.monotonic() < deadline:
             time.sleep(1)
-        orphans = len(fleet.bucket.uploads())
-        results.add("failed" if left else "passed", "leftovers", left or f"{orphans} multipart uploads after {fleet.kills} kills")
+        results.add("failed" if left else "passed", "leftovers", left or f"none after {fleet.kills} kills")
         for number, node in enumerate(fleet.nodes):
             if crash := node.has_crashed():
                 results.add("failed", f"node {number}", f"ended by signal {crash}")
