@@ -15,7 +15,7 @@ final class BufferBudget: Sendable {
     let free = budget - buffered.load(ordering: .relaxed)
     let most = isTLS ? 256 : 512
     // Powers of two only; otherwise a worker would ask for slightly more each time.
-    let size = ([512, 256, 128, 64].first { $0 <= most && $0 << 10 <= free } ?? 32) << 10
+    let size = ([512, 256, 128, 64, 32].first { $0 <= most && $0 << 10 <= free } ?? 16) << 10
     return take(fixed ?? (now <= size && now * 2 >= size ? now : size))
   }
 
