@@ -32,7 +32,7 @@ public struct UploadItem: Sendable {
     var intent = JournalIntent(
       source: identity, target: target.url.normalized.description, recipient: target.recipient, path: target.plainPath,
       length: info.length, validator: info.validator, contentType: target.contentType, partSize: partSize)
-    (intent.numbered, intent.twin, intent.group) = (numbered, twin, group?.key)
+    (intent.numbered, intent.relatives) = (numbered, JournalIntent.Relatives(twin: twin, group: group?.key))
     if target.unsealedPath != nil { intent.sealedName = SealedNameFacts(modified: info.modified) }
     return intent
   }

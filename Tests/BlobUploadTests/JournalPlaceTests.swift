@@ -130,7 +130,7 @@ extension JournalTests {
       let journal = try await folder.open()
       func send(_ source: BytePath, twin: BytePath? = nil, version: String = "1") async throws {
         var intent = intent(source, version: version)
-        intent.twin = twin
+        intent.relatives.twin = twin
         let id = try #require(try await journal.claim(intent, at: .put).id)
         journal.done(id, UploadResult(location: intent.target))
       }

@@ -43,7 +43,7 @@ extension JournalTests {
       let (mine, theirs) = (try await folder.open(), try await folder.open(as: process.mark))
       let id = try await mine.destinationID(.tus)
       var photo = ["a.jpg", "a.mov", "a.xmp"].map { intent($0) }
-      for index in photo.indices { photo[index].group = "/gallery/a" }
+      for index in photo.indices { photo[index].relatives.group = "/gallery/a" }
       let sidecar = try #require(try await mine.claim([photo[2]], destination: id)[0].id)
       mine.done(sidecar, UploadResult())
       try await mine.flush()

@@ -70,7 +70,7 @@ public actor Journal {
     try write { store, me throws(SQLiteError) in
       let claims = try store.claims.claim(intents, destination: destination, again: again, sends: sends, as: me)
       for (claim, intent) in zip(claims, intents) {
-        guard let twin = intent.twin, let id = claim.entryID,
+        guard let twin = intent.relatives.twin, let id = claim.entryID,
           let other = try store.uploads.entry(intent.key, twin)
         else { continue }
         try store.uploads.twins.keep(id, other.id)

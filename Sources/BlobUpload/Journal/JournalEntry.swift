@@ -25,10 +25,16 @@ public struct JournalIntent: Sendable, Hashable {
   package var unnumberedKey: String?
   /// nil: the name at the destination is not sealed; and in the entries of a journal.
   package var sealedName: SealedNameFacts?
-  /// See `UploadItem.twin`. nil in the entries of a journal.
-  package var twin: BytePath?
-  /// The same for all files of one photo, which are claimed together. nil: the file is alone; and in the entries of a journal.
-  package var group: BytePath?
+  /// Other files of the same push. Empty in the entries of a journal.
+  package var relatives = Relatives()
+
+  /// How a file belongs to others of its push.
+  package struct Relatives: Sendable, Hashable {
+    /// See `UploadItem.twin`.
+    package var twin: BytePath?
+    /// The same for all files of one photo, which are claimed together. nil: the file is alone.
+    package var group: BytePath?
+  }
 
   package init(
     source: BytePath, target: String, recipient: String? = nil, path: BytePath, length: Int64?, validator: Validator?,

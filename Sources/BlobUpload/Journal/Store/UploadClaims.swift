@@ -38,7 +38,7 @@ final class UploadClaims {
     var owners: [BytePath: ProcessIdentity] = [:]
     var left: [(place: Int, group: BytePath)] = []
     for (place, intent) in intents.enumerated() {
-      guard let group = intent.group else { continue }
+      guard let group = intent.relatives.group else { continue }
       let entry = try uploads.entry(intent.key, intent.source)
       if let owner = senders[place] ?? entry?.owner, owner != uploads.owners.mark {
         owners[group] = owner
