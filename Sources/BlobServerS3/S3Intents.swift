@@ -110,7 +110,9 @@ final class S3Intents: Sendable {
 
   /// Ends the multipart uploads of an object that these intents may have begun. `start`: when the ages of the intents were
   /// asked for.
-  private func end(_ intents: [PartsIntent], of object: String, since start: ContinuousClock.Instant) throws(ServerError) {
+  private func end(_ intents: [PartsIntent], of object: String, since start: ContinuousClock.Instant)
+    throws(ServerError)
+  {
     guard object.hasPrefix(bucket.place.text), let url = HTTPURL(object), let listed = try list(url) else { return }
     let passed = (ContinuousClock.now - start).nanoseconds
     let begun = listed.filter { upload in
@@ -142,7 +144,9 @@ final class S3Intents: Sendable {
       state.withLock { $0.isRefused = false }
       return found
     } catch {
-      guard let status = error.status, [400, 403, 404, 405, 501].contains(status) else { throw ServerError(storing: error) }
+      guard let status = error.status, [400, 403, 404, 405, 501].contains(status) else {
+        throw ServerError(storing: error)
+      }
       let isNew = state.withLock { state in
         defer { state.isRefused = true }
         return !state.isRefused

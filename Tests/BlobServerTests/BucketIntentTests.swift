@@ -34,7 +34,9 @@ struct BucketIntentTests {
     let hidden = folder.path.appending(".fullbore")
     let names = TestFolder.names(hidden).filter { $0.bytes.starts(with: "intent-".utf8) }
     for name in names {
-      var times = [timespec(tv_sec: time(nil) - seconds, tv_nsec: 0), timespec(tv_sec: time(nil) - seconds, tv_nsec: 0)]
+      var times = [
+        timespec(tv_sec: time(nil) - seconds, tv_nsec: 0), timespec(tv_sec: time(nil) - seconds, tv_nsec: 0),
+      ]
       _ = hidden.appending(name).withCString { utimensat(AT_FDCWD, $0, &times, 0) }
     }
     return names.count
@@ -173,7 +175,9 @@ struct BucketIntentTests {
       return nil
     }
     let peer = S3Peer(options)
-    let (stopped, other) = (try peer.store(in: database, expire: .seconds(3600)), try peer.store(in: database, expire: .seconds(3600)))
+    let (stopped, other) = (
+      try peer.store(in: database, expire: .seconds(3600)), try peer.store(in: database, expire: .seconds(3600))
+    )
     stores.withLock { $0.other = other }
     defer {
       stores.withLock { $0.other = nil }

@@ -44,7 +44,7 @@ import Testing
       orphans.map { String(decoding: $0.name, as: UTF8.self) }.sorted() == [
         "in/100%41", "in/a b", "in/a b", "in/c", "in/ä&+",
       ])
-    #expect(orphans.allSatisfy { $0.parts == 5 && $0.bytes == 450 && $0.begun == 1_795_302_000 })
+    #expect(orphans.allSatisfy { $0.parts == 5 && $0.bytes == 450 && $0.begun ?? 0 > 1_795_302_000 })
     for orphan in orphans { try await uploadProtocol.delete(orphan, context) }
     #expect(peer.uploads.values.map(\.key) == ["out/d"])
   }
