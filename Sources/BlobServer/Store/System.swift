@@ -232,13 +232,13 @@ struct FileIdentity: Sendable, Equatable {
 extension stat {
   var isFile: Bool { st_mode & S_IFMT == S_IFREG }
   /// Nanoseconds since 1970, clamped to the range of Int64.
-  var modified: Int64 { nanoseconds(modificationTime) }
+  package var modified: Int64 { nanoseconds(modificationTime) }
 
   #if os(Linux)
-    var modificationTime: timespec { st_mtim }
+    package var modificationTime: timespec { st_mtim }
     fileprivate var changeTime: timespec { st_ctim }
   #else
-    var modificationTime: timespec { st_mtimespec }
+    package var modificationTime: timespec { st_mtimespec }
     fileprivate var changeTime: timespec { st_ctimespec }
   #endif
 }
