@@ -120,7 +120,8 @@ def main():
     port = int(sys.argv[1]) if len(sys.argv) > 1 else None
     if reason := missing():
         raise SystemExit(f"fleet: {reason}")
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # A shell lets the commands that it starts in the background ignore SIGINT, and Python leaves that so.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
         with scratch() as folder, contextlib.ExitStack() as stack:
