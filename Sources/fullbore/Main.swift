@@ -45,8 +45,8 @@ enum Fullbore {
   /// Besides standard input, output and errors.
   private static let fewestFiles = 13
 
-  /// libdispatch opens its descriptors when the first timer of a clock begins. If it cannot, it ends the program by a trap,
-  /// or the timer never ends. This opens them while descriptors are left, by the shortest sleep that needs a timer.
+  /// libdispatch opens its descriptors when the first timer of a clock begins, and ends the program by a trap if it cannot.
+  /// This function opens them while descriptors are left, by the shortest sleep that needs a timer.
   private static func openTimers() async {
     try? await Task.sleep(for: .milliseconds(1), clock: .continuous)
     try? await Task.sleep(for: .milliseconds(1), clock: .suspending)

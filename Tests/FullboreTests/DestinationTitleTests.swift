@@ -4,7 +4,7 @@ import Testing
 
 @testable import fullbore
 
-/// What a person reads of several destinations, of unknown lengths, and after a refusal.
+/// Tests lines that `push` prints: about one of several destinations, files of unknown length, an outage, and a refusal.
 @Suite struct DestinationTitleTests {
   @Test func thePrefixOfAPlaceHasOneColon() {
     let parts = ["archive:", "nas"].map { PushSummary.Part(title: $0, url: "http://host/", summary: PushSummary()) }

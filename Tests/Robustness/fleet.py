@@ -275,7 +275,7 @@ def main():
         begun(fleet, results)
         for seed in range(first, first + count):
             run(fleet, seed, results)
-        # What is unfinished or finished expires after 20 s, and so do intents. They are looked for each 5 s.
+        # The receivers forget every upload, finished or not, and every intent 20 s after its last change. They look for old ones each 5 s.
         deadline = time.monotonic() + 60
         while (left := fleet.leftovers()) and time.monotonic() < deadline:
             time.sleep(1)
