@@ -1,9 +1,9 @@
 import Testing
 
-/// The plan of the house, held against its walls. Where a test here stands in the way of something better, change the
-/// plan first, and say why.
+/// Compares the sources with the structure that docs/architecture.md describes. Where a test here prevents something
+/// better, change the document first, and say why.
 struct StructureTests {
-  /// Who may import whom, of what is ours. A new target needs a line.
+  /// The modules of the project that each target may import. A new target needs a line.
   static let mayImport: [String: Set<String>] = [
     "Platform": ["CLinux", "Darwin", "Glibc", "Musl", "ObjectiveC"],
     "Blobs": ["Platform"],
@@ -31,7 +31,7 @@ struct StructureTests {
     "fullbore-media": ["Platform", "BlobCrypto", "BlobMedia", "Blobs", "CSeccomp", "CVips"],
   ]
   static let system: Set<String> = ["CommonCrypto", "CryptoKit", "Synchronization", "FoundationEssentials"]
-  /// The edge, where Foundation may be.
+  /// The targets that may import Foundation.
   static let foundation: [String: Set<String>] = [
     "BlobStreams": ["Foundation", "CoreFoundation"],
     "BlobURLSession": ["Foundation", "FoundationNetworking"],
@@ -145,6 +145,26 @@ struct StructureTests {
             || word.hasPrefix("sqlite3") || word.hasPrefix("curl_")
         }
         #expect(found.isEmpty, "\(file.path):\(number + 1): public, and names \(found)")
+      }
+    }
+  }
+
+  /// The compiler looks up the members of a C type once for several files. A file without an import of the module that
+  /// adds members can come first, and they are then unknown in the other files. Which files are compiled together depends
+  /// on the machine.
+  @Test func noMemberOfACTypeIsForOtherModules() throws {
+    for file in try SourceFile.all() where file.isSwift {
+      var extended: String?
+      for (number, line) in file.lines.enumerated() {
+        let words = SourceFile.words(of: line)
+        if !line.hasPrefix(" "), let place = words.firstIndex(of: "extension"), place + 1 < words.count {
+          extended = words[place + 1].first?.isLowercase == true ? words[place + 1] : nil
+        }
+        guard let type = extended else { continue }
+        if words.contains("public") || words.contains("package") {
+          Issue.record("\(file.path):\(number + 1): other modules do not always find this member of \(type)")
+        }
+        if line.hasPrefix("}") { extended = nil }
       }
     }
   }

@@ -229,16 +229,17 @@ struct FileIdentity: Sendable, Equatable {
   init(_ status: stat) { (device, inode) = (status.st_dev, status.st_ino) }
 }
 
+// Only this module uses these members: in another one the compiler does not always find members of a C type.
 extension stat {
   var isFile: Bool { st_mode & S_IFMT == S_IFREG }
   /// Nanoseconds since 1970, clamped to the range of Int64.
-  package var modified: Int64 { nanoseconds(modificationTime) }
+  var modified: Int64 { nanoseconds(modificationTime) }
 
   #if os(Linux)
-    package var modificationTime: timespec { st_mtim }
+    var modificationTime: timespec { st_mtim }
     fileprivate var changeTime: timespec { st_ctim }
   #else
-    package var modificationTime: timespec { st_mtimespec }
+    var modificationTime: timespec { st_mtimespec }
     fileprivate var changeTime: timespec { st_ctimespec }
   #endif
 }
