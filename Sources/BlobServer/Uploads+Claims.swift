@@ -3,9 +3,15 @@ extension Uploads {
   /// Gets the claim to the upload, if the store shares its uploads with other servers. What this server knew of the upload
   /// is forgotten if another one may have changed it since. Blocks.
   func claim(_ id: UploadID) throws(ServerError) {
-    guard let claims = store.abilities.claims, try claims.claim(id, waits: true) == .taken else { return }
-    let outdated = state.withLock { $0.live.removeValue(forKey: id)?.upload }
-    _ = outdated?.letGo()
+    guard let claims = store.abilities.claims else { return }
+    switch try claims.claim(id, waits: true) {
+    case .taken:
+      let outdated = state.withLock { $0.live.removeValue(forKey: id)?.upload }
+      _ = outdated?.letGo()
+    // Another server has finished or deleted the upload, unless this one has not saved it yet.
+    case .unknown: if state.withLock({ $0.live[id]?.upload })?.canBeFound == true { _ = letGo(id) }
+    case .held, .refused: break
+    }
   }
 
   /// Ends the use of the upload by this server. Returns false if the upload is being published.

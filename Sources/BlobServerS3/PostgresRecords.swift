@@ -226,10 +226,12 @@ package final class PostgresRecords: RecordKeeping {
 
   // MARK: Ends
 
-  package func check(_ id: UploadID, under fence: Int64?) throws(ServerError) {
+  package func check(_ id: UploadID, isSaved: Bool, under fence: Int64?) throws(ServerError) {
     let rows = try query(
-      "SELECT 1 FROM fullbore.uploads WHERE id = $1 AND fence = $2::bigint AND NOT is_finished AND record IS NOT NULL",
-      [id.description, fence.map { "\($0)" }])
+      """
+      SELECT 1 FROM fullbore.uploads
+      WHERE id = $1 AND fence = $2::bigint AND NOT is_finished AND (record IS NOT NULL) = $3::boolean
+      """, [id.description, fence.map { "\($0)" }, "\(isSaved)"])
     _ = try holdings.confirmed(id, rows, under: fence ?? 0)
   }
 

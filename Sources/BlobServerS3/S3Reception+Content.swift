@@ -12,7 +12,7 @@ extension S3Reception {
 
   /// Ends the reception: all bytes are in parts, or are few enough for one request.
   func content() throws(ServerError) -> Content {
-    try state.withLock { (state) throws(ServerError) in
+    try change { (state) throws(ServerError) in
       if state.sender != nil { throw ServerError(500, "the upload \(id) is still being written") }
       if state.buffer.isEmpty, state.current.tail.length > 0 {
         state.buffer = try store.tails.read(of: id, state.current.tail)

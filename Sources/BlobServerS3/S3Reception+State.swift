@@ -43,4 +43,24 @@ extension S3Reception {
       (sender, buffer, permit, isSettled) = (nil, [], nil, true)
     }
   }
+
+  /// Changes the state. Throws the error of `work`, as `judged` says.
+  func change<Result: Sendable>(
+    _ work: (inout State) throws(ServerError) -> Result
+  ) throws(ServerError) -> Result {
+    try state.withLock { (state) throws(ServerError) in
+      do throws(ServerError) { return try work(&state) } catch { throw judged(error, under: state.fence) }
+    }
+  }
+
+  /// The error for the client, if the bucket does not have what this server knows of (410). Another server may have
+  /// finished the upload while this one was stopped. Then it is not gone, and the client asks for its state.
+  func judged(_ error: ServerError, under fence: Int64?) -> ServerError {
+    // Without a fence, nothing of the upload is in the bucket.
+    guard error.status == 410, isShared, let fence else { return error }
+    do throws(ServerError) { try store.records.check(id, isSaved: !store.isUnsaved(id), under: fence) } catch let loss {
+      return loss
+    }
+    return error
+  }
 }

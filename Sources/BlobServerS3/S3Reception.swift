@@ -36,7 +36,7 @@ final class S3Reception: Reception {
 
   func append(_ piece: BodyPiece) throws(ServerError) {
     guard case .bytes(let bytes) = piece else { preconditionFailure("a store in the network takes no pipes") }
-    try state.withLock { (state) throws(ServerError) in
+    try change { (state) throws(ServerError) in
       if state.isOutdated { throw .claimIsLost }
       state.isSettled = false
       var rest = bytes
@@ -219,7 +219,7 @@ final class S3Reception: Reception {
   }
 
   func settle() throws(ServerError) {
-    try state.withLock { (state) throws(ServerError) in
+    try change { (state) throws(ServerError) in
       do throws(ServerError) {
         if state.sender != nil { throw ServerError(500, "the upload \(id) has fewer bytes than were announced") }
         // A short file without a record is sent when it is published, in one request.
@@ -239,7 +239,7 @@ final class S3Reception: Reception {
 
   /// Call when the upload has got a record: bytes in memory that are settled must be safe from now on.
   func hasBeenSaved(total: Int64?, under fence: Int64) throws(ServerError) {
-    try state.withLock { (state) throws(ServerError) in
+    try change { (state) throws(ServerError) in
       state.fence = fence
       state.total = total ?? state.total
       if state.isSettled, !state.buffer.isEmpty { try sendBuffer(&state) }
@@ -249,7 +249,7 @@ final class S3Reception: Reception {
   func retreat() { state.withLock { if !$0.isSettled { drop(&$0) } } }
 
   func hold() throws(ServerError) {
-    try state.withLock { (state) throws(ServerError) in
+    try change { (state) throws(ServerError) in
       // Earlier bytes stay, whatever becomes of the provisional ones.
       if !state.buffer.isEmpty { try sendBuffer(&state) }
       state.held = (state.stored, [])
@@ -257,7 +257,7 @@ final class S3Reception: Reception {
   }
 
   func keep() throws(ServerError) {
-    try state.withLock { (state) throws(ServerError) in
+    try change { (state) throws(ServerError) in
       while let note = state.held?.notes.first {
         try store(note, &state)
         state.stored.take(note)

@@ -12,12 +12,13 @@ extension S3Store {
     return try concealment.publication(at: record.target) { () throws(ServerError) -> Publication in
       do throws(ServerError) {
         let content = try reception.content()
-        if isSaved { try records.check(record.id, under: reception.fence) }
+        if isSaved { try records.check(record.id, isSaved: true, under: reception.fence) }
         let (publication, old) = try publish(content, record)
         quota.publish(record.id, publication.outcome == .same ? 0 : content.length, replacing: old)
         try end(reception, content, record, publication, isSaved: isSaved)
         return publication
       } catch {
+        let error = reception.judged(error, under: reception.fence)
         if error.endsUpload { delete(reception.id) }
         throw error
       }

@@ -35,7 +35,10 @@ extension S3Store {
     if let reception = current(id) { return reception }
     try records.claims?.claim(id, waits: true)
     let fence = records.fence(of: id)
-    guard let kept = try records.load(id), !kept.isFinished else { throw ServerError(410, "the upload is gone") }
+    let kept = try records.load(id)
+    // Another server has finished the upload since this one has read its record.
+    if kept?.isFinished == true, records.claims != nil { throw .claimIsLost }
+    guard let kept, !kept.isFinished else { throw ServerError(410, "the upload is gone") }
     let stored = StoredBytes(notes: try records.notes(of: id))
     let record = kept.record
     // The claim is gone again.

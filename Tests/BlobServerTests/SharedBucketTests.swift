@@ -133,6 +133,61 @@ import Testing
     #expect(try eventually { peer.uploads.isEmpty && peer.objects.count == 1 }, "\(peer.objects.keys)")
   }
 
+  /// The bucket answers 404 to what the server was sending, because another server has completed the upload meanwhile.
+  /// `count`: of the bytes of the request: a tail, or a part.
+  @Test(arguments: [1 << 20, 8 << 20]) func aServerWhoseUploadAnotherHasFinishedAsksForThat(_ count: Int) throws {
+    let (zombie, other) = (try server(), try store())
+    defer { other.close() }
+    let bytes = pattern(20 << 20)
+    let upload = try zombie.create("a.bin", length: bytes.count)
+    let id = try #require(UploadID(upload.suffix(32)))
+    #expect(try zombie.patch(upload, at: 0, Array(bytes[..<(6 << 20)])).status == 204)
+    let rest = Array(bytes[(6 << 20)..<((6 << 20) + count)])
+    let earlier = peer.begun
+    let late = try zombie.beginPatch(upload, at: 6 << 20, length: rest.count, rest, sent: rest.count - 1)
+    #expect(try eventually { peer.begun > earlier })
+    try take(id, by: other)
+    let next = try other.reopen(id)
+    next.expect(Int64(bytes.count) - next.length)
+    try next.add(Array(bytes[Int(next.length)...]))
+    try next.settle()
+    let record = try #require(try other.load(id)).record
+    #expect(try other.publish(next, record, isSaved: true).outcome == .created)
+    #expect(peer.uploads.isEmpty)
+    // Only now the request of the first server gets its last byte.
+    try late.send([rest[rest.count - 1]])
+    let answer = try late.answer()
+    #expect(answer.status == 503, "\(answer.text)")
+    #expect(try zombie.offset(upload) == bytes.count)
+    #expect(peer.objects["in/a.bin"]?.bytes == bytes)
+    #expect(try eventually { peer.objects.count == 1 }, "\(peer.objects.keys)")
+  }
+
+  /// A request is still sending to a server that has lost the claim, when the client asks that server for the state.
+  @Test func aServerThatHasLostItsClaimTellsWhatAnotherHasFinished() throws {
+    let (own, other) = (try store(), try store())
+    let folder = try TestFolder()
+    let server = TestServer(folder, try Server(ServerOptions(folder: folder.path, port: 0), own))
+    defer { other.close() }
+    let bytes = pattern(3 << 20)
+    let upload = try server.create("a.bin", length: bytes.count)
+    let id = try #require(UploadID(upload.suffix(32)))
+    let earlier = peer.begun
+    let stuck = try server.beginPatch(upload, at: 0, length: bytes.count, bytes, sent: 1 << 20)
+    #expect(try eventually { peer.begun > earlier })
+    let begun = try #require(try other.load(id)).record
+    try take(id, by: other)
+    let next = try other.reopen(id)
+    next.expect(Int64(bytes.count))
+    try next.add(bytes)
+    try next.settle()
+    #expect(try other.publish(next, begun, isSaved: true).outcome == .created)
+    // A change that has no effect shows it that it has lost the claim.
+    #expect(throws: ServerError.self) { try own.save(begun) }
+    #expect(try server.offset(upload) == bytes.count)
+    withExtendedLifetime(stuck) {}
+  }
+
   /// A claim that was lost and got again is another one: what was begun under the first has no effect.
   @Test func aClaimThatIsGotAgainIsAnotherOne() throws {
     let (first, second) = (try store(), try store())

@@ -56,7 +56,7 @@ package final class FolderRecords: RecordKeeping {
 
   // No other server may use the folder, so each change is allowed.
   package func fence(of _: UploadID) -> Int64? { 0 }
-  package func check(_: UploadID, under _: Int64?) {}
+  package func check(_: UploadID, isSaved _: Bool, under _: Int64?) {}
   package func drop(_: UploadID, under _: Int64?) {}
 
   /// A record that is damaged is as good as none.

@@ -86,8 +86,9 @@ package protocol RecordKeeping: Sendable {
   /// Forgets intents. If that fails, they are taken again later.
   func forget(_ intents: [UploadID])
 
-  /// Throws if another server has got the claim.
-  func check(_ id: UploadID, under fence: Int64?) throws(ServerError)
+  /// Throws `ServerError.claimIsLost` if another server has got the claim, or has finished or deleted the upload. `isSaved`: a
+  /// record of the upload was saved.
+  func check(_ id: UploadID, isSaved: Bool, under fence: Int64?) throws(ServerError)
 
   /// Gives the claim up, since it is not known what of the last change was stored. The next claim begins with what is stored.
   func drop(_ id: UploadID, under fence: Int64?)

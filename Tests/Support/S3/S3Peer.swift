@@ -65,6 +65,8 @@ public final class S3Peer: Sendable {
 
   /// Method and target of every complete request.
   public var requests: [String] { state.update { $0.requests } }
+  /// The number of requests whose head has come.
+  public var begun: Int { state.update { $0.begun } }
 
   public var objects: [String: S3PeerObject] { state.update { $0.objects } }
   public var uploads: [String: S3PeerUpload] { state.update { $0.uploads } }
@@ -135,6 +137,7 @@ public struct S3PeerState: Sendable {
   public var objects: [String: S3PeerObject] = [:]
   public var uploads: [String: S3PeerUpload] = [:]
   var requests: [String] = []
+  var begun = 0
   var open: Set<Int32> = []
   var made = 0
   var isStopped = false

@@ -81,6 +81,7 @@ struct S3PeerConnection {
   func serve() {
     let input = Input(socket: socket)
     while let lines = input.head(), var request = S3PeerRequest(lines) {
+      state.update { $0.begun += 1 }
       guard let length = request.fields["content-length"].map({ Int($0) }) ?? 0,
         request.fields["transfer-encoding"] == nil,
         let body = input.take(length)
