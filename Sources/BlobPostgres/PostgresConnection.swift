@@ -27,6 +27,8 @@ package final class PostgresConnection: @unchecked Sendable {
       throw PostgresError("libpq has no memory", isTemporary: true)
     }
     self.handle = handle
+    // libpq would print notices. One that a failure causes is told with the statement that fails next.
+    _ = library.api.set_notice_processor(handle, { _, _ in }, nil)
     if library.api.status(handle) != CPOSTGRES_CONNECTED {
       // Also a wrong password may be temporary: it is changed in two places, one after the other.
       throw failure(isTemporary: true)

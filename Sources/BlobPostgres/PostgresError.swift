@@ -7,7 +7,9 @@ package struct PostgresError: Error, Sendable {
   package var isTemporary: Bool
 
   package init(_ message: String, isTemporary: Bool) {
-    self.message = message.split(separator: "\n").joined(separator: "; ")
+    // libpq indents further lines by a tab.
+    let lines = message.split(separator: "\n").map { $0.drop { $0 == "\t" || $0 == " " } }
+    self.message = lines.filter { !$0.isEmpty }.joined(separator: "; ").replacing("\t", with: " ")
     self.isTemporary = isTemporary
   }
 

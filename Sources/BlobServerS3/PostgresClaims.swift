@@ -15,7 +15,6 @@ final class PostgresClaims: UploadClaiming {
     var changing: Set<UploadID> = []
     /// When the last renewal of the lease began that has succeeded.
     var renewed: ContinuousClock.Instant?
-    var hasFailed = false
     var isClosed = false
     var letGo: @Sendable (UploadID) -> Bool = { _ in true }
 
@@ -26,6 +25,7 @@ final class PostgresClaims: UploadClaiming {
   private let place: String
   let node = UploadID.random().description
   private let state = Monitor(State())
+  private let notices: DatabaseNotices
   /// Letting go waits for a request that is sending to the bucket.
   private let threads = BlockingPool("fullbore-claims", threads: 8, patience: .seconds(10))
   private let ended = Monitor(true)
@@ -38,10 +38,8 @@ final class PostgresClaims: UploadClaiming {
       SELECT 1 FROM fullbore.nodes n WHERE n.node = u.node AND n.lease > clock_timestamp()))
     """
 
-  init(_ pool: PostgresPool, _ place: String) { (self.pool, self.place) = (pool, place) }
-
-  var problem: String? {
-    state.update(waking: .none) { $0.hasFailed } ? "the database for the state does not answer" : nil
+  init(_ pool: PostgresPool, _ place: String, _ notices: DatabaseNotices) {
+    (self.pool, self.place, self.notices) = (pool, place, notices)
   }
 
   func fence(of id: UploadID) -> Int64? { state.update(waking: .none) { $0.held[id] } }
@@ -83,7 +81,7 @@ final class PostgresClaims: UploadClaiming {
       if !state.update(waking: .none, { $0.isLeased }) { try renew() }
       return try claimNow(id, waits: waits)
     } catch {
-      throw ServerError(state: error)
+      throw notices.error(of: error)
     }
   }
 
@@ -140,7 +138,9 @@ final class PostgresClaims: UploadClaiming {
   // MARK: Holding and releasing claims
 
   func start() throws(ServerError) {
-    do throws(PostgresError) { try renew() } catch { throw ServerError(state: error) }
+    do throws(PostgresError) { try renew() } catch {
+      throw ServerError("the database for the state: \(error.message)")
+    }
     ended.update { $0 = false }
     SystemThread.start("fullbore-lease") { [self] in
       var connection: PostgresConnection?
@@ -151,7 +151,7 @@ final class PostgresClaims: UploadClaiming {
           try serve(current)
         } catch {
           connection = nil
-          state.update { $0.hasFailed = true }
+          notices.noteFailure(error)
           state.wait(atMost: .milliseconds(300)) { $0.isClosed ? () : nil }
         }
       }
@@ -170,7 +170,7 @@ final class PostgresClaims: UploadClaiming {
   /// Renews the lease, and answers other nodes until the next renewal is due.
   private func serve(_ connection: PostgresConnection) throws(PostgresError) {
     try renew(by: connection)
-    state.update { $0.hasFailed = false }
+    notices.noteSuccess()
     let due = ContinuousClock.now + Self.renewal
     while ContinuousClock.now < due {
       for text in try connection.notifications(within: min(.milliseconds(100), due - .now)) {

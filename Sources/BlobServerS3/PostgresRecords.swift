@@ -1,5 +1,7 @@
+import BlobHTTP
 import BlobPostgres
 import BlobServer
+import BlobUpload
 import Blobs
 
 /// Keeps the records of uploads in a PostgreSQL database that several servers share.
@@ -10,7 +12,9 @@ import Blobs
 package final class PostgresRecords: RecordKeeping {
   private let pool: PostgresPool
   /// Uploads of servers that store elsewhere are in the same tables.
+  private let fleet: FleetPlace
   private let place: String
+  private let notices = DatabaseNotices()
   private let holdings: PostgresClaims
   package var claims: (any UploadClaiming)? { holdings }
   private struct Count {
@@ -20,22 +24,28 @@ package final class PostgresRecords: RecordKeeping {
   }
   private let count = Monitor(Count())
 
-  /// `url`: as libpq takes it. `place`: where the bytes of the uploads are stored. Creates or changes the tables. Blocks.
-  package init(_ url: String, for place: String) throws(ServerError) {
-    self.place = place
+  /// `url`: as libpq takes it. `destination`: the bucket that has the bytes of the uploads. Creates or changes the
+  /// tables, and the object in the bucket that names the place. Blocks.
+  package init(
+    _ url: String, for destination: UploadDestination, over transport: any Transport
+  ) throws(ServerError) {
     pool = PostgresPool(url, most: 8)
     do throws(PostgresError) {
       try PostgresSchema.prepare(pool)
     } catch {
       throw ServerError("the database for the state: \(error.message)")
     }
-    holdings = PostgresClaims(pool, place)
+    fleet = try FleetPlace(S3Bucket(destination, over: transport), pool)
+    place = fleet.name
+    holdings = PostgresClaims(pool, place, notices)
     try holdings.start()
   }
 
   package func close() { holdings.close() }
 
-  package var problem: String? { holdings.problem }
+  package var problem: String? { notices.problem }
+  package func takeNotices() -> [String] { notices.take() }
+  package func tidy() { if let line = fleet.lookAfter() { notices.note(line) } }
 
   /// `load` gives the times by this clock, from the ages that the database tells.
   package var now: Int64 { wallClock() }
@@ -45,7 +55,7 @@ package final class PostgresRecords: RecordKeeping {
   package func drop(_ id: UploadID, under fence: Int64?) { holdings.drop(id, under: fence) }
 
   private func query(_ statement: String, _ values: [String?]) throws(ServerError) -> [[String?]] {
-    do throws(PostgresError) { return try pool.query(statement, values) } catch { throw ServerError(state: error) }
+    do throws(PostgresError) { return try pool.query(statement, values) } catch { throw notices.error(of: error) }
   }
 
   // MARK: Reading
@@ -266,17 +276,5 @@ package final class PostgresRecords: RecordKeeping {
     // If the database cannot be reached, the row stays, and a later round of expiry finds it as an upload without a record.
     _ = try? query("DELETE FROM fullbore.uploads WHERE id = $1 AND record IS NULL", [id.description])
     holdings.drop(id, under: nil)
-  }
-}
-
-extension ServerError {
-  /// The error for a client if the records cannot be read or changed.
-  init(state error: PostgresError) {
-    if error.isTemporary {
-      self.init(503, "the database with the uploads of this server does not answer")
-      headers["Retry-After"] = "2"
-    } else {
-      self.init(500, "the database with the uploads of this server: \(error.message)")
-    }
   }
 }

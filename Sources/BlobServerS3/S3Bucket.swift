@@ -45,6 +45,28 @@ struct S3Bucket: Sendable {
     return target
   }
 
+  /// The part of an object's URL that follows the URL of this place. Another server may know the place by another URL.
+  func name(of url: HTTPURL) -> String { String(url.text.utf8.dropFirst(place.text.utf8.count)) ?? "" }
+
+  /// The object with this name; nil: the name is none.
+  func url(named name: String) -> HTTPURL? { HTTPURL(place.text + name) }
+
+  /// The session, so that another server can use it.
+  func shared(_ session: UploadSession, of target: UploadTarget) -> UploadSession {
+    var session = session
+    session.state[Self.nameKey] = name(of: target.url)
+    return session
+  }
+
+  /// The multipart upload, as this server reaches it; nil: none was begun.
+  func session(of stored: StoredBytes) -> UploadSession? {
+    guard var session = stored.session else { return nil }
+    if let name = session.state[Self.nameKey], let url = url(named: name) { session.state["url"] = url.text }
+    return session
+  }
+
+  private static let nameKey = "name"
+
   /// The object of bytes of an upload that do not fill a part yet. No client can name it.
   func tail(of id: UploadID, _ name: TailName) -> HTTPURL {
     place.appending(pathBytes: Array("\(ServedPath.storeName)/\(name.text(id))".utf8))

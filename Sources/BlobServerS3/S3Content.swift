@@ -24,6 +24,21 @@ struct S3Content: RemoteContent {
     }
     return feed
   }
+
+  /// Blocks until `take` has got all bytes of the range.
+  func read(
+    _ range: Range<Int64>, _ take: ([UInt8]) throws(ServerError) -> Void
+  ) throws(ServerError) {
+    let feed = start(range)
+    defer { feed.stop() }
+    while true {
+      switch feed.waitForNext() {
+      case .bytes(let bytes): try take(bytes)
+      case .end: return
+      case .failed, .nothing: throw ServerError(503, "the server's store has not given the bytes of an object back")
+      }
+    }
+  }
 }
 
 extension StoredItem {

@@ -39,14 +39,14 @@ final class S3Intents: Sendable {
 
   /// Begins a multipart upload. The note of the session must fulfil the intent.
   func begin(_ target: UploadTarget) throws(ServerError) -> (session: UploadSession, intent: UploadID) {
-    let (id, object) = (UploadID.random(), target.url.text)
+    let (id, object) = (UploadID.random(), bucket.name(of: target.url))
     state.withLock { $0.current[id] = Current(object: object) }
     do throws(ServerError) { try records.keep(id, of: object) } catch {
       end(id, nil)
       throw error
     }
     let request = bucket.start { s3, context async throws(UploadError) in try await s3.beginParts(of: target, context) }
-    do throws(UploadError) { return (try request.value(), id) } catch {
+    do throws(UploadError) { return (bucket.shared(try request.value(), of: target), id) } catch {
       if error.hasBegunNothing {
         fulfil(id)
         records.forget([id])
@@ -113,7 +113,7 @@ final class S3Intents: Sendable {
   private func end(_ intents: [PartsIntent], of object: String, since start: ContinuousClock.Instant)
     throws(ServerError)
   {
-    guard object.hasPrefix(bucket.place.text), let url = HTTPURL(object), let listed = try list(url) else { return }
+    guard let url = bucket.url(named: object), let listed = try list(url) else { return }
     let passed = (ContinuousClock.now - start).nanoseconds
     let begun = listed.filter { upload in
       guard let age = upload.age else { return false }

@@ -128,7 +128,7 @@ final class S3Reception: Reception {
 
   /// The multipart upload, which is begun now if there is none.
   private func session(_ state: inout State) throws(ServerError) -> UploadSession {
-    if let session = state.current.session { return session }
+    if let session = bucket.session(of: state.current) { return session }
     let (session, intent) = try store.intents.begin(bucket.target(target, length: state.total, modified))
     do throws(ServerError) { try keep(StoredBytes.Note(session: session), fulfilling: intent, &state) } catch {
       store.intents.end(intent, session)

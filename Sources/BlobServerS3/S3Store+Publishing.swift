@@ -70,7 +70,7 @@ extension S3Store {
     // A server that shares uploads may be stopped just here, and must not replace what has come when it goes on.
     let replacesAny = record.existing == .replace && records.claims == nil
     if replacesAny || !conditions.areKnown { target.replaced = .unknown }
-    let conditioned = target
+    let (conditioned, session) = (target, bucket.session(of: content.stored))
     let request = bucket.start { s3, context async throws(UploadError) -> UploadResult? in
       if let bytes = content.bytes {
         let part = Part(number: 1, start: 0, length: length, isLast: true)
@@ -78,7 +78,7 @@ extension S3Store {
         guard case .finished(let result) = held else { return nil }
         return result
       }
-      guard let session = content.stored.session else { return nil }
+      guard let session else { return nil }
       let ending = s3.session(session, for: conditioned)
       return try await s3.complete(ending, content.stored.parts.map(\.receipt), context)
     }
@@ -142,7 +142,7 @@ extension S3Store {
     let stored = content.stored
     if publication.outcome == .same, stored.session != nil {
       // The completion has ended the multipart upload if it has met the object; if not, it is ended now.
-      let session = stored.session
+      let session = bucket.session(of: stored)
       try bucket.wait { s3, context async throws(UploadError) in
         if let session { try await s3.abort(session, context) }
       }

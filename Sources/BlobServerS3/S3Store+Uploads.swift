@@ -131,6 +131,7 @@ extension S3Store {
   }
 
   package func expire(isBusy: (UploadID) -> Bool) -> [UploadID] {
+    records.tidy()
     intents.sweep()
     // If the records cannot be read now, the next round finds these uploads.
     let shared = records.claims == nil ? [] : (try? records.ids(.unsaved)) ?? []

@@ -118,7 +118,7 @@ package final class S3Store: UploadStore, FileRemoval {
     health.probeIfDue { [bucket] in await bucket.probe() }
     return records.problem ?? health.problem
   }
-  package func lookAgain() -> [String] { intents.takeNotices() }
+  package func lookAgain() -> [String] { intents.takeNotices() + records.takeNotices() }
   package var isInterrupted: Bool { interruption.isCancelled }
   package func interrupt() { interruption.cancel() }
 
@@ -152,7 +152,7 @@ package final class S3Store: UploadStore, FileRemoval {
   }
 
   private func delete(_ id: UploadID, _ stored: StoredBytes) async throws(UploadError) {
-    if let session = stored.session { try await bucket.s3.abort(session, bucket.context) }
+    if let session = bucket.session(of: stored) { try await bucket.s3.abort(session, bucket.context) }
     try await tails.delete(of: id, stored)
   }
 

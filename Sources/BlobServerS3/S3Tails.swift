@@ -25,17 +25,10 @@ struct S3Tails: Sendable {
     let url = bucket.tail(of: id, tail.name)
     let head = try bucket.wait { s3, context async throws(UploadError) in try await s3.head(of: url, context) }
     guard let head, head.length >= tail.length else { throw ServerError(410, "bytes of the upload are gone") }
-    let feed = S3Content(bucket: bucket, url: url, tag: head.tag).start(0..<tail.length)
-    defer { feed.stop() }
     let digest = Digest(.sha256)
-    loop: while true {
-      switch feed.waitForNext() {
-      case .bytes(let bytes):
-        bytes.withUnsafeBytes { digest.update($0) }
-        try take(bytes)
-      case .end: break loop
-      case .failed, .nothing: throw ServerError(503, "the server's store has not given the bytes of an upload back")
-      }
+    try S3Content(bucket: bucket, url: url, tag: head.tag).read(0..<tail.length) { (piece) throws(ServerError) in
+      piece.withUnsafeBytes { digest.update($0) }
+      try take(piece)
     }
     // A tail of other bytes must not become a part of the file.
     if Digest.hex(digest.value()) != tail.sha256 { throw ServerError(410, "bytes of the upload were changed") }

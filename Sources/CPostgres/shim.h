@@ -20,6 +20,9 @@ enum { CPOSTGRES_CONNECTED = 0, CPOSTGRES_COMMAND_OK = 1, CPOSTGRES_TUPLES_OK = 
 /// PG_DIAG_SQLSTATE of postgres_ext.h.
 enum { CPOSTGRES_SQLSTATE = 'C' };
 
+/// PQnoticeProcessor of libpq-fe.h.
+typedef void (*cpostgres_notice_processor)(void *, const char *);
+
 typedef struct {
   void *(*conninfo_parse)(const char *, char **);
   void (*conninfo_free)(void *);
@@ -42,6 +45,7 @@ typedef struct {
   int (*is_null)(const cpostgres_result *, int, int);
   void (*clear)(cpostgres_result *);
   cpostgres_notification *(*notification)(cpostgres_connection *);
+  cpostgres_notice_processor (*set_notice_processor)(cpostgres_connection *, cpostgres_notice_processor, void *);
   void (*free_memory)(void *);
 } cpostgres_api;
 
@@ -76,6 +80,7 @@ static inline const char *_Nullable cpostgres_load(cpostgres_api *_Nonnull api) 
   CPOSTGRES_FIND(is_null, "PQgetisnull")
   CPOSTGRES_FIND(clear, "PQclear")
   CPOSTGRES_FIND(notification, "PQnotifies")
+  CPOSTGRES_FIND(set_notice_processor, "PQsetNoticeProcessor")
   CPOSTGRES_FIND(free_memory, "PQfreemem")
 #undef CPOSTGRES_FIND
   return NULL;

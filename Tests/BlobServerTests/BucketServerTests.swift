@@ -1,5 +1,6 @@
 import BlobClient
 import BlobCrypto
+import BlobHTTP
 import BlobServer
 import BlobServerS3
 import BlobUpload
@@ -262,16 +263,18 @@ extension S3Peer {
 
   func store(
     _ records: any RecordKeeping, expire: Duration, maxTotal: Int64? = nil, conceals: Bool = false,
-    probing: Duration = .seconds(10)
+    probing: Duration = .seconds(10), at destination: UploadDestination? = nil
   ) throws(ServerError) -> S3Store {
+    try S3Store(
+      destination ?? self.destination(), over: SocketTransport(.init(connections: 64, adapts: false)), records,
+      expire: expire, maxTotal: maxTotal, conceals: conceals, probing: probing)
+  }
+
+  /// The folder `in/` of the bucket. `host`: of its URL.
+  func destination(host: String = "127.0.0.1") -> UploadDestination {
     let s3 = S3Multipart(
-      bucketPath: "/\(options.bucket)/",
-      signer: S3Signer(options.credentials, region: options.region))
-    let destination = UploadDestination(
-      endpoint: endpoint.appending(pathBytes: Array("in/".utf8)), uploadProtocol: s3,
-      limits: PartLimits())
-    return try S3Store(
-      destination, over: SocketTransport(.init(connections: 64, adapts: false)), records, expire: expire,
-      maxTotal: maxTotal, conceals: conceals, probing: probing)
+      bucketPath: "/\(options.bucket)/", signer: S3Signer(options.credentials, region: options.region))
+    return UploadDestination(
+      endpoint: HTTPURL("http://\(host):\(port)/\(options.bucket)/in/")!, uploadProtocol: s3, limits: PartLimits())
   }
 }

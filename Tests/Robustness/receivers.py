@@ -94,8 +94,10 @@ class Fleet:
         self.nodes = []
         for number in range(3):
             own = free_port()
+            # The servers spell the endpoint in two ways.
+            host = "localhost" if number == 1 else "127.0.0.1"
             self.nodes.append(stack.enter_context(Process(
-                [FULLBORE, "serve", "--to", "s3://media/in/", "--endpoint", f"http://127.0.0.1:{self.bucket.server.port}",
+                [FULLBORE, "serve", "--to", "s3://media/in/", "--endpoint", f"http://{host}:{self.bucket.server.port}",
                  "--state", self.database.url, "--listen", f"127.0.0.1:{own}", "--token-file", self.token, *options],
                 own, folder / f"node{number}.log", environment=S3_KEYS)))
         self.proxy = stack.enter_context(haproxy(folder, self.nodes, port or free_port()))
@@ -104,7 +106,7 @@ class Fleet:
     def leftovers(self):
         """What is left although nothing is under way."""
         left = []
-        if hidden := [name for name in self.bucket.names() if "/.fullbore/" in name]:
+        if hidden := [name for name in self.bucket.names() if "/.fullbore/" in name and not name.endswith("/fleet")]:
             left.append(f"tails {hidden}")
         if uploads := self.bucket.uploads():
             left.append(f"multipart uploads {uploads}")

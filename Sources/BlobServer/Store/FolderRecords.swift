@@ -174,6 +174,9 @@ package final class FolderRecords: RecordKeeping {
     folder.unlink(id.part)
   }
 
+  package func tidy() {}
+  package func takeNotices() -> [String] { [] }
+
   package var problem: String? {
     if folder.isDeleted { return "the folder for the state was deleted" }
     if let reason = folder.problemOfWriting() {

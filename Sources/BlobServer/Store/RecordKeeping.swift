@@ -14,7 +14,7 @@ package struct KeptRecord: Sendable {
 /// server, or a later run, finds what became of a request whose server was killed before it could note the answer.
 package struct PartsIntent: Sendable {
   package var id: UploadID
-  /// The URL of the object.
+  /// The name of the object, as the store has given it.
   package var object: String
   /// The time since it was kept, in nanoseconds.
   package var age: Int64
@@ -69,7 +69,7 @@ package protocol RecordKeeping: Sendable {
     _ line: String, _ number: Int, for id: UploadID, under fence: Int64?, fulfilling intent: UploadID?
   ) throws(ServerError) -> Int64
 
-  /// Keeps an intent of this server. `object`: the URL of the object.
+  /// Keeps an intent of this server. `object`: the name of the object.
   func keep(_ intent: UploadID, of object: String) throws(ServerError)
 
   /// Takes the intents of servers that have ended, and those of this server that are older than `PartsIntent.grace` and not
@@ -111,6 +111,12 @@ package protocol RecordKeeping: Sendable {
 
   /// Why nothing can be kept; nil: it can.
   var problem: String? { get }
+
+  /// Does what is due from time to time. Blocks.
+  func tidy()
+
+  /// Lines for the operator that were not taken yet. Does not block.
+  func takeNotices() -> [String]
 
   /// Releases the claims, and the records for another server.
   func close()

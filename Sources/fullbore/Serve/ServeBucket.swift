@@ -64,13 +64,14 @@ struct ServeBucket: Sendable {
 
   /// nil: the state is not in a database.
   private static func database(_ given: BytePath, _ arguments: Arguments) throws(UsageError) -> String? {
-    guard let url = String(validating: given.bytes, as: UTF8.self),
-      ["postgres://", "postgresql://"].contains(where: url.hasPrefix)
+    guard let url = String(validating: given.bytes, as: UTF8.self), let end = url.firstRange(of: "://"),
+      case let scheme = url[..<end.lowerBound].lowercased(), ["postgres", "postgresql"].contains(scheme)
     else { return nil }
     if arguments.value("max-total") != nil {
       throw UsageError("--max-total and --state postgres://… exclude each other: no server knows what the others store")
     }
-    return url
+    // libpq knows the scheme in small letters only.
+    return scheme + url[end.lowerBound...]
   }
 
   private static func make(_ folder: BytePath) throws(UsageError) -> BytePath {
@@ -98,7 +99,7 @@ struct ServeBucket: Sendable {
       let records: any RecordKeeping =
         switch state {
         case .folder(let folder): try FolderRecords(in: folder)
-        case .database(let url): try PostgresRecords(url, for: destination.endpoint.text)
+        case .database(let url): try PostgresRecords(url, for: destination, over: transport)
         }
       return try S3Store(
         destination, over: transport, records, expire: server.expire, maxTotal: server.maxTotal,
