@@ -145,6 +145,15 @@ extension ServerError {
     self.init(410, "the place where this server stores its files has not kept the upload: \(error.message)")
   }
 
+  /// The error for a client whose file the bucket's server has refused for its name; nil: that is not the reason. Not every
+  /// server takes control characters.
+  init?(refusing name: BytePath, _ error: UploadError) {
+    guard let status = error.status, [400, 404, 405].contains(status),
+      name.bytes.contains(where: { $0 < 32 || $0 == 127 })
+    else { return nil }
+    self.init(400, "\(name): the place where this server stores its files takes no such name (\(error.message))")
+  }
+
   /// The error for a client if the bucket's server has answered with an error, or not at all.
   init(storing error: UploadError) {
     // The bucket has ended the multipart upload, perhaps by a lifecycle rule, so the client must begin anew.

@@ -53,7 +53,7 @@ final class S3Intents: Sendable {
       } else {
         end(id, nil)
       }
-      throw ServerError(storing: error)
+      throw ServerError(refusing: target.path, error) ?? ServerError(storing: error)
     }
   }
 

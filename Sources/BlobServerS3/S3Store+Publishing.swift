@@ -86,6 +86,7 @@ extension S3Store {
     do throws(UploadError) {
       result = try request.value()
     } catch {
+      if let refusal = ServerError(refusing: target.path, error) { throw refusal }
       // With If-Match, 404 says that the object is gone.
       if error.status == 412 || error.status == 404 && target.replaced != .unknown { return nil }
       if error.status == 501, target.replaced != .unknown {

@@ -237,6 +237,18 @@ struct BucketServerTests {
     #expect(end.status == 200, "\(end.status) \(end.text)")
     #expect(peer.uploads.isEmpty && peer.objects["in/a.jpg"]?.bytes.count == bytes.count + 1)
   }
+
+  /// Some servers take no control characters in names.
+  @Test(arguments: [3, 9 << 20]) func aNameThatTheBucketRefusesIsRefused(_ count: Int) throws {
+    var options = S3Peer.Options()
+    options.refuse = { _, request in request.path.contains("%0A") ? (404, "NotFound") : nil }
+    let peer = S3Peer(options)
+    let server = try TestServer(in: peer)
+    let answer = try server.ask("PUT", "/a%0Ab", body: pattern(count))
+    #expect(answer.status == 400 && answer.text.contains("takes no such name"), "\(answer.status) \(answer.text)")
+    #expect(try eventually { server.folder.kept.isEmpty }, "\(server.folder.kept)")
+    #expect(peer.objects.isEmpty && peer.uploads.isEmpty)
+  }
 }
 
 extension TestServer {
