@@ -1,5 +1,6 @@
 import BlobServer
 import BlobUpload
+import Blobs
 
 /// The bytes of an upload that the bucket has: parts, and a tail that is too short for one. Another process of the server
 /// reads this from the notes of the upload.
@@ -94,11 +95,18 @@ struct PieceDigest: Sendable {
 }
 
 /// Names an object with bytes of an upload that do not fill a part yet.
-struct TailName: Sendable, Equatable {
+package struct TailName: Sendable, Equatable {
   var generation: Int
   var isSecond: Bool
 
   func text(_ id: UploadID) -> String {
     "\(id)\(generation == 0 ? "" : ".\(generation)").tail\(isSecond ? "2" : "")"
+  }
+
+  /// Whether `text` gives an object such a name.
+  package static func isName(_ name: BytePath) -> Bool {
+    let words = name.description.split(separator: ".", omittingEmptySubsequences: false)
+    guard 2...3 ~= words.count, UploadID(words[0]) != nil, ["tail", "tail2"].contains(words.last) else { return false }
+    return words.count == 2 || Int(words[1]).map { $0 > 0 } ?? false
   }
 }

@@ -104,6 +104,21 @@ extension S3Multipart {
     return found
   }
 
+  /// Calls `take` with the objects of a folder, once for each page of the server's list. `take` may delete them. `endpoint`:
+  /// any URL in the bucket. Does nothing if the server has no such list.
+  package func objects(
+    in folder: [UInt8], at endpoint: HTTPURL, _ with: UploadContext,
+    _ take: ([(url: HTTPURL, entry: S3Entry)]) async throws(UploadError) -> Void
+  ) async throws(UploadError) {
+    let url = bucket(at: endpoint).appending(pathBytes: folder)
+    var cursor: S3Cursor?
+    repeat {
+      guard let page = try await page(of: url, after: cursor, with) else { return }
+      try await take(page.entries.filter { !$0.isFolder }.map { (url.appending(pathBytes: $0.name.bytes), $0) })
+      cursor = page.next
+    } while cursor != nil
+  }
+
   /// Deletes an unfinished upload. Succeeds if it is already gone.
   public func delete(_ orphan: OrphanedUpload, _ with: UploadContext) async throws(UploadError) {
     try await abort(S3Upload(object: orphan.url, id: orphan.id), with)

@@ -23,6 +23,9 @@ struct AbortCommand: Command {
       .init("abort --orphans s3://bucket/photos --older-than 24h -n", "list parts in a bucket that nobody finished"),
     ],
     notes: """
+      --older-than also deletes what 'fullbore serve --to' has stored below PREFIX/.fullbore/ so long ago: the bytes of
+      uploads that fill no part. Give no less than its --expire; without --older-than, they stay.
+
       ID is the number that 'fullbore status' shows. Files that are done stay, here and there; so does what a process is
       just sending. An upload that its server refuses to delete stays in the journal, and the exit status is 1. A tus
       server that offers no deletion at all keeps its uploads until they expire: they are forgotten here, and it is said.

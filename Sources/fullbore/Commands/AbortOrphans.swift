@@ -1,14 +1,17 @@
 import BlobClient
 import BlobHTTP
+import BlobServer
+import BlobServerS3
 import BlobUpload
 import Blobs
 import Platform
 
-/// Finds unfinished multipart uploads, lists them, and deletes them.
+/// Finds unfinished multipart uploads, and the tails that a receiving server has kept of uploads, lists them, and deletes
+/// them.
 struct AbortOrphans: Sendable {
   let place: Destination
   let connection: ConnectionOptions
-  /// Only uploads that were started this long ago; nil: all.
+  /// Only what was begun this long ago; nil: all uploads, and no tails.
   let age: Duration?
   let isDryRun: Bool
   /// For uploads in this machine's journal, by their ids at the server: what the user can do with them.
@@ -39,7 +42,39 @@ struct AbortOrphans: Sendable {
       throw error
     }
     tellTotal(count, bytes)
+    if let s3 = uploadProtocol as? S3Multipart { try await endTails(s3, reached.destination, context) }
     return .ok
+  }
+
+  /// Deletes the objects of `fullbore serve --to` with bytes that fill no part of their upload yet. The bucket does not say
+  /// which uploads go on, so only old ones are deleted.
+  private func endTails(
+    _ uploadProtocol: S3Multipart, _ destination: UploadDestination, _ context: UploadContext
+  ) async throws(UploadError) {
+    var folder = place.s3?.prefix ?? []
+    if !folder.isEmpty, folder.last != UInt8(ascii: "/") { folder.append(UInt8(ascii: "/")) }
+    let hidden = folder + ServedPath.storeName.bytes + [UInt8(ascii: "/")]
+    var (count, bytes): (Int, Int64) = (0, 0)
+    try await uploadProtocol.objects(in: hidden, at: destination.endpoint, context) {
+      (found: [(url: HTTPURL, entry: S3Entry)]) async throws(UploadError) in
+      for (url, entry) in found where TailName.isName(entry.name) && (age == nil || isOld(entry.modified)) {
+        if age != nil {
+          let when = entry.modified.map { ", stored \(Self.date($0))" } ?? ""
+          let name = shown(BytePath(hidden + entry.name.bytes))
+          Console.output.write("\(name)  a tail of an upload, \(Quantity.text(bytes: entry.length))\(when)\n")
+          Console.output.flush()
+          if !isDryRun { try await uploadProtocol.delete(url, context) }
+        }
+        count += 1
+        bytes = bytes.addingClamped(entry.length)
+      }
+    }
+    if count == 0 { return }
+    let total = "\(Quantity.plural(count, "tail")) of uploads with \(Quantity.text(bytes: bytes))"
+    Console.output.write(
+      age == nil
+        ? "\(total) at a server stay: --older-than says how old they must be, as its --expire.\n"
+        : "\(isDryRun ? "" : "Deleted ")\(total).\n")
   }
 
   private func tellTotal(_ count: Int, _ bytes: Int64) {
@@ -53,7 +88,12 @@ struct AbortOrphans: Sendable {
       Console.output.write("\(line(orphan)); kept: \(shown(remedy))\n")
       return false
     }
-    guard let age, let begun = orphan.begun else { return age == nil }
+    return isOld(orphan.begun)
+  }
+
+  /// `begun`: in seconds since 1970; nil: the server does not tell it.
+  private func isOld(_ begun: Int64?) -> Bool {
+    guard let age, let begun else { return age == nil }
     return begun <= Int64(time(nil)).subtractingClamped(age.components.seconds)
   }
 

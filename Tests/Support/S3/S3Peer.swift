@@ -104,6 +104,8 @@ public struct S3PeerObject: Sendable {
   public var fields: [String: String]
   /// Base64 checksums by algorithm.
   public var checksums: [String: String]
+  /// The time that a list tells, in seconds since 1970.
+  public var made: Int64 = 1_795_302_000
 
   public init(
     bytes: [UInt8], tag: String, fields: [String: String] = [:], checksums: [String: String] = [:]

@@ -195,7 +195,7 @@ struct S3PeerHandler {
     let tellsEncoding = encodes && !options.isLikeCeph
     let uploads = all.prefix(most).map { key, id in
       "<Upload><Key>\(encodes ? HTTPURL.encode(key.utf8) : S3Text.escaped(key))</Key><UploadId>\(id)</UploadId>"
-        + "<Initiated>\(Date(timeIntervalSince1970: Double(state.uploads[id]!.begun)).formatted(.iso8601))</Initiated></Upload>"
+        + "<Initiated>\(S3Text.date(state.uploads[id]!.begun))</Initiated></Upload>"
     }
     let last = all.prefix(most).last
     let next =
@@ -251,6 +251,9 @@ struct S3PeerHandler {
 
 enum S3Text {
   static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
+  static func date(_ seconds: Int64) -> String {
+    Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
+  }
   static func md5(_ bytes: [UInt8]) -> String { Digest.hex(of: bytes, .md5) }
 
   /// Escapes text for an XML element.

@@ -18,7 +18,8 @@ struct S3PeerList {
     let encodes = request.query("encoding-type") == "url"
     let contents = all.prefix(most).map { key in
       "<Contents><Key>\(encodes ? HTTPURL.encode(key.utf8) : S3Text.escaped(key))</Key>"
-        + "<Size>\(state.objects[key]?.bytes.count ?? 0)</Size></Contents>"
+        + "<Size>\(state.objects[key]?.bytes.count ?? 0)</Size>"
+        + "<LastModified>\(S3Text.date(state.objects[key]?.made ?? 0))</LastModified></Contents>"
     }
     let next =
       all.count > most
