@@ -18,4 +18,14 @@ extension UploadError {
 
   /// No other item can succeed after this error.
   package var endsQueue: Bool { side == .destination || side == .journal || side == .cancelled }
+
+  /// The name has other bytes at the destination, and another name may be free.
+  package var isNameTaken: Bool {
+    guard let status, [409, 412].contains(status), side == .file else { return false }
+    // A request that only asks creates no file. Of a folder in the way, no name of a file is free.
+    return !message.hasPrefix("GET ") && !message.hasPrefix("HEAD ") && !message.contains(" is a folder")
+      && !message.contains("a file is in the place of a folder")
+      // A server refuses the id of a group of files, whatever their names are.
+      && !message.contains(" wait in the group ")
+  }
 }

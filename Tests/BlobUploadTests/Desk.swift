@@ -119,3 +119,11 @@ final class Gauge: Transport {
     return .status(201)
   }
 }
+
+extension UploadQueue {
+  /// Claims items as a run of the queue does.
+  func claim(_ items: [UploadItem]) async throws(UploadError) -> [ClaimedItem] {
+    let destination = QueueDestination(uploader, journal, destinationID)
+    return try await ItemClaims(destination: destination, replacesGrown: replacesGrown).claim(items)
+  }
+}

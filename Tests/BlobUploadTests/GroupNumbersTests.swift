@@ -34,14 +34,14 @@ import Testing
     #expect(numbers.number(of: group(1)) == 4 && numbers.isKnown(group(1)))
   }
 
-  private func work(_ number: Int, isMain: Bool) -> UploadQueue.Claimed {
+  private func work(_ number: Int, isMain: Bool) -> ClaimedItem {
     let (url, source) = (HTTPURL("http://media.example/in/")!, PatternSource(length: 1))
     let name = BytePath("\(number).\(isMain ? "jpg" : "mov")")
     var item = UploadItem(
       source: source, info: source.info, identity: BytePath("/card").appending(name),
       target: UploadTarget(endpoint: url, url: url.appending(pathBytes: name.bytes), path: name, length: 1))
     item.group = group(number, isMain: isMain)
-    return UploadQueue.Claimed(item, .fresh(1))
+    return ClaimedItem(item, .fresh(1))
   }
 
   private func sent(_ script: Script) -> [String] {
@@ -58,7 +58,7 @@ import Testing
     let theirs = try await Journal(at: desk.journal.path, as: process.mark)
     let script = Script { _, request throws(TransportError) in .status(request.method == "PUT" ? 201 : 404) }
     var queue = desk.queue(script)
-    queue.groups = GroupNumbers(waitsForUnseen: false, numbering: nil)
+    queue.naming.groups = GroupNumbers(waitsForUnseen: false, numbering: nil)
     queue.destinationID = try await desk.journal.destinationID(.tus)
     let items = [work(1, isMain: true).item, work(1, isMain: false).item]
     var other = items[0].intent()
@@ -67,7 +67,7 @@ import Testing
     let requestsBefore = Mutex<Int?>(nil)
     if waits {
       queue.waiting = { _ in }
-      queue.sleep = { _ in
+      queue.others.sleep = { _ in
         requestsBefore.withLock { $0 = $0 ?? script.methods.count }
         theirs.released(id)
         try await theirs.flush()

@@ -10,8 +10,8 @@ import Testing
 @Suite struct NameTakenTests {
   private func queue(_ desk: Desk, _ script: Script) -> UploadQueue {
     var queue = desk.queue(script)
-    queue.conflicts = .rename { [destination = queue.uploader.destination] item in
-      var (item, numbered) = (item, item.numbered ?? UploadQueue.NumberedName(item.target.path))
+    queue.naming.taken = .rename { [destination = queue.uploader.destination] item in
+      var (item, numbered) = (item, item.numbered ?? NumberedName(item.target.path))
       guard numbered.count() else { return nil }
       item.numbered = numbered
       item.target = destination.target(numbered.path, length: item.info.length)

@@ -131,9 +131,9 @@ extension BackgroundUploader {
 
   /// Deletes at the server what earlier launches could not delete, for example because they were terminated.
   private func deleteLeftovers(_ id: Int64) {
-    let queue = UploadQueue(Uploader(destination, transport: service.direct), journal: journal, destinationID: id)
+    let leftovers = Leftovers(Uploader(destination, transport: service.direct), journal: journal, destinationID: id)
     // Unstructured, because nobody waits for it: the server may not answer. The next launch tries again.
-    Task { await queue.deleteLeftovers(failures: 2) }
+    Task { await leftovers.deleteAll(failures: 2) }
   }
 
   // MARK: Uploads that have ended, and the end of uploads

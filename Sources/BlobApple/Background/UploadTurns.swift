@@ -73,7 +73,7 @@ struct UploadTurns: Sendable {
         board.change(key) { $0.state = .waiting(UploadError(busy: name, pid), .seconds(1)) }
       }
       // The app is not kept awake meanwhile.
-      queue.sleep = { [wakeUp = service.wakeUp] pause in
+      queue.others.sleep = { [wakeUp = service.wakeUp] pause in
         wakeUp.leave()
         defer { wakeUp.enter() }
         try await Task.sleep(for: pause)

@@ -19,7 +19,7 @@ public struct JournalIntent: Sendable, Hashable {
   /// Bytes; nil: the parts are not planned in advance.
   public var partSize: Int64?
   /// How the name counts on where it is taken. Stored for `Journal.numberedNames`, and nil in the entries of a journal.
-  package var numbered: UploadQueue.NumberedName?
+  package var numbered: NumberedName?
   /// The key of this source under its name without a number. A push that gave no numbers may have noted there that the file was
   /// not sent. nil: the name has no number; and in the entries of a journal.
   package var unnumberedKey: String?

@@ -4,7 +4,7 @@ import Blobs
 /// An upload whose name has a number over 1.
 package struct NumberedUpload: Sendable {
   package let source: BytePath
-  package let name: UploadQueue.NumberedName
+  package let name: NumberedName
   /// false: it is under way, or its run was killed; the destination may have it.
   package let isDone: Bool
 }
@@ -70,7 +70,7 @@ package struct JournalNumbers: Sendable {
   /// versions, are left out.
   package func names(
     of entries: [JournalEntry]
-  ) async throws(JournalError) -> [Int64: UploadQueue.NumberedName] {
+  ) async throws(JournalError) -> [Int64: NumberedName] {
     try await journal.read { store throws(SQLiteError) in try store.numbers.names(of: entries) }
   }
 
@@ -87,7 +87,7 @@ package struct JournalNumbers: Sendable {
   }
 
   private static func number(of entry: JournalEntry, _ item: UploadItem, _ destination: UploadDestination) -> Int? {
-    let name = item.numbered ?? UploadQueue.NumberedName(item.target.plainPath)
+    let name = item.numbered ?? NumberedName(item.target.plainPath)
     guard let number = name.number(of: entry.intent.path), let under = item.under(number, destination),
       under.intent().key == entry.intent.key
     else {

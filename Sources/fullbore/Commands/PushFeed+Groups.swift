@@ -148,7 +148,7 @@ extension UploadItem {
   fileprivate func sibling(_ name: BytePath, _ destination: UploadDestination) -> UploadItem? {
     if name == identity.name { return self }
     let (own, other) = (Self.split(identity.name, ending), Self.split(name, ending))
-    let template = (numbered ?? UploadQueue.NumberedName(target.plainPath)).template
+    let template = (numbered ?? NumberedName(target.plainPath)).template
     let last = template.name.bytes
     guard let stem = last.firstRange(of: own.stem), last.count >= stem.upperBound + own.ending.count,
       last.suffix(own.ending.count).elementsEqual(own.ending)
@@ -157,7 +157,7 @@ extension UploadItem {
     let path = template.bytes.dropLast(last.count) + last[..<stem.lowerBound] + other.stem + rest + other.ending
     var item = self
     item.identity = identity.folder.appending(name)
-    return item.named(UploadQueue.NumberedName(BytePath(path)), destination)
+    return item.named(NumberedName(BytePath(path)), destination)
   }
 
   private static func split(

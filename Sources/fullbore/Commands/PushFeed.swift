@@ -157,7 +157,7 @@ struct PushFeed: Sendable {
 
 extension PushFeed {
   /// The name at the destination. An earlier run has chosen it, or the name that the file has here is changed.
-  private func name(of found: FoundSource) -> UploadQueue.NumberedName {
+  private func name(of found: FoundSource) -> NumberedName {
     if run.destination.sealing == nil || run.isResume { return found.name }
     return .init(Sealing.name(found.name.template, isChosen: run.hasChosenName))
   }

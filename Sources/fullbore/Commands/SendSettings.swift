@@ -30,11 +30,11 @@ struct SendSettings: Sendable {
     queue.replacesGrown = replacesGrown
     // The receiver of a form decides on names, and its refusal may mean something else.
     if queue.uploader.destination.traits.recipient == nil {
-      if onConflict == .skip { queue.conflicts = .leaveOut }
-      if onConflict == .rename, let feed { queue.conflicts = .rename { feed.renamed($0) } }
+      if onConflict == .skip { queue.naming.taken = .leaveOut }
+      if onConflict == .rename, let feed { queue.naming.taken = .rename { feed.renamed($0) } }
     }
     if queue.uploader.destination.traits.recipient == nil || feed?.groups.isNumbering != true {
-      queue.groups = feed?.groups
+      queue.naming.groups = feed?.groups
     }
     if let jobs {
       (queue.jobs, queue.largeJobs) = (jobs, jobs)

@@ -10,7 +10,7 @@ import Synchronization
 final class EarlierNumbers: Sendable {
   private struct State {
     var isRead = false
-    var names: [BytePath: UploadQueue.NumberedName] = [:]
+    var names: [BytePath: NumberedName] = [:]
     var uploads: [BytePath: (source: BytePath, isDone: Bool)] = [:]
   }
   private let state = Mutex(State())
@@ -37,7 +37,7 @@ final class EarlierNumbers: Sendable {
   /// The number that the file has got under its present name; nil: none over 1.
   func number(of item: UploadItem) -> Int? {
     guard let known = state.withLock({ $0.names[item.identity] }) else { return nil }
-    let name = item.numbered ?? UploadQueue.NumberedName(item.target.plainPath)
+    let name = item.numbered ?? NumberedName(item.target.plainPath)
     return known.template == name.template ? known.number : nil
   }
 

@@ -17,17 +17,17 @@ final class FoundSource: Sendable {
   /// The source's identity in the journal; for a file, its absolute path.
   let identity: BytePath
   /// The path below the destination, and how it counts on where it is taken.
-  let name: UploadQueue.NumberedName
+  let name: NumberedName
   /// The paths below further destinations of the same push; empty: there are none.
   private let others: [BytePath]
 
-  init(_ place: Place, _ identity: BytePath, _ name: UploadQueue.NumberedName, others: [BytePath] = []) {
+  init(_ place: Place, _ identity: BytePath, _ name: NumberedName, others: [BytePath] = []) {
     (self.place, self.identity, self.name, self.others) = (place, identity, name, others)
   }
 
   /// `arrival`: the path below the destination. A NUL in it stands for the counter of the layout.
   convenience init(_ place: Place, _ identity: BytePath, as arrival: BytePath, others: [BytePath] = []) {
-    self.init(place, identity, UploadQueue.NumberedName(arrival), others: others)
+    self.init(place, identity, NumberedName(arrival), others: others)
   }
 
   /// The source for one destination of the push.

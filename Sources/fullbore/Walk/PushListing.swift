@@ -42,7 +42,7 @@ extension PushWalk {
       case .rendition(let rendition): what = "rendered from \(shown(rendition.original.name))"
       case .url: break
       }
-      var numbered = UploadQueue.NumberedName(options.sealedName(found.name.template))
+      var numbered = NumberedName(options.sealedName(found.name.template))
       var name: BytePath { dropsFolders ? numbered.path.name : numbered.path }
       if options.namesMayMeet {
         while options.onConflict == .rename, await clash(of: found, as: name) != nil, numbered.count() {}

@@ -11,7 +11,7 @@ actor ResumeWalk: SourceWalk {
   private var elsewhere: ArraySlice<JournalEntry> = []
   private var files: ArraySlice<JournalEntry> = []
   /// How the names of this page count on, by the entries' ids.
-  private var names: [Int64: UploadQueue.NumberedName] = [:]
+  private var names: [Int64: NumberedName] = [:]
   /// The error that has ended the list early.
   private(set) var failure: JournalError?
   private let renderer = RendererLocator()
@@ -106,7 +106,7 @@ actor ResumeWalk: SourceWalk {
   private func found(_ place: FoundSource.Place, _ entry: JournalEntry) -> FoundSource {
     let (source, path) = (entry.intent.source, entry.intent.path)
     // Entries of earlier versions have no number of their own.
-    return FoundSource(place, source, names[entry.id] ?? UploadQueue.NumberedName(path, of: source.name))
+    return FoundSource(place, source, names[entry.id] ?? NumberedName(path, of: source.name))
   }
 
   private func fail(_ entry: JournalEntry, _ lost: LostSource) {

@@ -114,12 +114,12 @@ struct DestinationWatch: Sendable {
   /// Gives up the unfinished uploads of files that were deleted, here and at the server.
   private func endUploadsOfDeletedFiles(_ run: PushRun) async throws(UploadError) {
     let deleted = DeletedFiles(in: options.push.sources)
-    let queue = UploadQueue(run.uploader, journal: journal, destinationID: run.destinationID)
+    let leftovers = Leftovers(run.uploader, journal: journal, destinationID: run.destinationID)
     try await unfinishedPages(in: journal, at: [run.destinationID]).read { page throws(UploadError) in
       let entries = await deleted.find(page)
       if entries.isEmpty { return true }
       // An upload that the server does not delete now is deleted when the next file is deleted.
-      let ended = await queue.delete(entries.map(\.id), failures: 1)
+      let ended = await leftovers.delete(entries.map(\.id), failures: 1)
       for entry in ended {
         report.notice(
           "\(entry.intent.source) was deleted before all of it was sent: its unfinished upload is given up, here and at "

@@ -12,7 +12,7 @@ struct NumberTable {
     """
 
   /// Must be called inside a transaction.
-  func keep(_ name: UploadQueue.NumberedName, of id: Int64) throws(SQLiteError) {
+  func keep(_ name: NumberedName, of id: Int64) throws(SQLiteError) {
     if name.counter == nil && name.number == 1 { return }
     let insert = try database.statement(
       "INSERT OR REPLACE INTO numbered(upload, counter, number) VALUES(?1, ?2, ?3)")
@@ -33,7 +33,7 @@ struct NumberTable {
     try select.bind(1, destination)
     var uploads: [NumberedUpload] = []
     while try select.step() {
-      let name = UploadQueue.NumberedName(
+      let name = NumberedName(
         BytePath(select.blob(1) ?? []), counter: select.intOrNil(3).map { Int(clamping: $0) },
         number: Int(clamping: select.int(4)))
       guard let name else { continue }
@@ -44,17 +44,17 @@ struct NumberTable {
   }
 
   /// The names of those entries that have a row, by their ids.
-  func names(of entries: [JournalEntry]) throws(SQLiteError) -> [Int64: UploadQueue.NumberedName] {
+  func names(of entries: [JournalEntry]) throws(SQLiteError) -> [Int64: NumberedName] {
     let select = try database.statement(
       "SELECT upload, counter, number FROM numbered WHERE upload IN (SELECT value FROM json_each(?1))")
     defer { select.reset() }
     try select.bind(1, JSONColumn.list(entries.map(\.id)))
     var numbers: [Int64: (counter: Int64?, number: Int64)] = [:]
     while try select.step() { numbers[select.int(0)] = (select.intOrNil(1), select.int(2)) }
-    var names: [Int64: UploadQueue.NumberedName] = [:]
+    var names: [Int64: NumberedName] = [:]
     for entry in entries {
       guard let (counter, number) = numbers[entry.id] else { continue }
-      names[entry.id] = UploadQueue.NumberedName(
+      names[entry.id] = NumberedName(
         entry.intent.path, counter: counter.map { Int(clamping: $0) }, number: Int(clamping: number))
     }
     return names

@@ -2,11 +2,13 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-// Files of one photo that the server publishes together.
-extension UploadQueue {
+/// Decides which files of one photo the server publishes together.
+struct GroupPlan {
+  let destination: QueueDestination
+
   /// The works with the groups that the server is told. `works`: whole groups, each in its order.
-  func inGroups(_ works: [Claimed]) -> [Claimed] {
-    guard uploader.destination.traits.publishesGroups else { return works }
+  func inGroups(_ works: [ClaimedItem]) -> [ClaimedItem] {
+    guard destination.traits.publishesGroups else { return works }
     var works = works
     var members: [BytePath: [Int]] = [:]
     for (index, work) in works.enumerated() {
@@ -27,13 +29,14 @@ extension UploadQueue {
   }
 
   /// Whether the user wants the file in parts that are sent at the same time, or an earlier run has begun so.
-  private func goesInParts(_ work: Claimed) -> Bool {
+  private func goesInParts(_ work: ClaimedItem) -> Bool {
+    let uploader = destination.uploader
     let isWanted = uploader.partsAtOnce ?? 1 > 1 && work.item.info.length ?? 0 >= uploader.splitting.leastLength
     return isWanted || work.session?.sizeOfParts != nil
   }
 
   /// The members of one group, each with its position.
-  func grouping(_ members: [Claimed]) -> [Claimed] {
+  func grouping(_ members: [ClaimedItem]) -> [ClaimedItem] {
     let id = groupID(of: members)
     let number = members.first?.item.numbered?.number ?? 1
     return members.enumerated().map { index, work in
@@ -46,13 +49,13 @@ extension UploadQueue {
 
   /// The same for the same versions of the same files under the same names without numbers at the same destination, also in a
   /// later run, and for no others.
-  private func groupID(of members: [Claimed]) -> String {
+  private func groupID(of members: [ClaimedItem]) -> String {
     let digest = Digest(.sha256)
     func add(_ bytes: some Sequence<UInt8>) {
       let bytes = Array(bytes)
       (Array("\(bytes.count) ".utf8) + bytes).withUnsafeBytes { digest.update($0) }
     }
-    add(uploader.destination.endpoint.normalized.description.utf8)
+    add(destination.uploader.destination.endpoint.normalized.description.utf8)
     for work in members {
       let (item, version) = (work.item, work.item.info.validator)
       add(item.identity.bytes)
@@ -62,24 +65,5 @@ extension UploadQueue {
       add("\(version?.version ?? "") \(version?.instance ?? "") \(item.info.length ?? -1)".utf8)
     }
     return digest.value().prefix(16).map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
-  }
-
-  /// The item, which waits at the server, with the claim of its entry as it is now. nil: the journal cannot be written.
-  func claimWaiting(_ sent: SentItem) async -> Claimed? {
-    journal.released(sent.id)
-    guard let claimed = try? await claim([sent.work.item]).first else { return nil }
-    return Claimed(
-      claimed.item, claimed.claim, sent.progress, looks: sent.work.looks, losses: sent.work.losses,
-      names: sent.work.names)
-  }
-}
-
-extension UploadQueue.Claimed {
-  /// The upload that an earlier run has begun.
-  fileprivate var session: UploadSession? {
-    switch claim {
-    case .resume(let entry), .unsure(let entry): entry.session
-    case .fresh, .replaced, .busy, .done: nil
-    }
   }
 }

@@ -1,40 +1,5 @@
-import BlobCrypto
-import BlobHTTP
 import Blobs
 import Synchronization
-
-extension UploadQueue {
-  /// An item that the server has said it stored.
-  final class SentItem: Sendable {
-    let work: Claimed
-    /// The ID of the entry in the journal.
-    let id: Int64
-    let progress: UploadProgress
-    /// As `RecentUploads.Upload.isAlone`.
-    let isAlone: Bool
-    let observer: any UploadObserver
-    let target: UploadTarget
-    /// With the digest that was made while the bytes were read.
-    let result: UploadResult
-    /// The algorithm of that digest; nil: none was made.
-    let algorithm: Digest.Algorithm?
-
-    init(
-      _ work: Claimed, _ id: Int64, _ progress: UploadProgress, isAlone: Bool, _ observer: any UploadObserver,
-      _ target: UploadTarget, _ result: UploadResult, _ algorithm: Digest.Algorithm?
-    ) {
-      (self.work, self.id, self.progress, self.isAlone, self.observer) = (work, id, progress, isAlone, observer)
-      (self.target, self.result, self.algorithm) = (target, result, algorithm)
-    }
-
-    /// The content that the server must have.
-    var expected: ExpectedContent {
-      if let digest = result.digest, let algorithm { return .digest(digest, algorithm) }
-      let item = work.item
-      return .bytes(of: BlobSlice(item.source, length: item.info.length, validator: item.info.validator))
-    }
-  }
-}
 
 /// Small files that were sent and wait for others, because one request asks for the digests of many. The journal does not
 /// have them as done.
@@ -43,7 +8,7 @@ extension UploadQueue {
 /// not held up by those that are sent slowly.
 final class SentItems: Sendable {
   private struct State {
-    var items: [UploadQueue.SentItem] = []
+    var items: [SentItem] = []
     /// The number of tasks that send files.
     var senders: Int
     /// Ends a moment after the first item of a batch was added.
@@ -68,7 +33,7 @@ final class SentItems: Sendable {
 
   func leave() { room.leave() }
 
-  func add(_ item: UploadQueue.SentItem) {
+  func add(_ item: SentItem) {
     // Many open files may be more than the process may have.
     item.work.item.source.closeUntilNeeded()
     let isFirst = state.withLock { state in
@@ -79,7 +44,7 @@ final class SentItems: Sendable {
   }
 
   /// Removes and returns the items of a whole batch; empty: there are not so many.
-  func takeBatch() -> [UploadQueue.SentItem] {
+  func takeBatch() -> [SentItem] {
     state.withLock { state in
       if state.items.count < Self.batch { return [] }
       defer { state.items.removeFirst(Self.batch) }
@@ -88,7 +53,7 @@ final class SentItems: Sendable {
   }
 
   /// Removes and returns all items that wait.
-  func takeAll() -> [UploadQueue.SentItem] {
+  func takeAll() -> [SentItem] {
     state.withLock { state in
       defer { state.items = [] }
       return state.items

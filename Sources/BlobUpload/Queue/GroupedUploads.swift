@@ -8,7 +8,7 @@ import Synchronization
 final class GroupedUploads: Sendable {
   private struct Group {
     /// Members that wait at the server.
-    var waiting: [UploadQueue.SentItem] = []
+    var waiting: [SentItem] = []
     /// How many members have ended, or wait at the server.
     var ended = 0
     /// The first member that has failed, and why.
@@ -20,9 +20,12 @@ final class GroupedUploads: Sendable {
   }
   /// By the ids of the groups without numbers: a group keeps its place here when its files get numbers.
   private let groups = Mutex<[String: Group]>([:])
+  let plan: GroupPlan
+
+  init(_ destination: QueueDestination) { plan = GroupPlan(destination: destination) }
 
   /// Keeps an item that the server has, and has not published yet. Returns false for others.
-  func holds(_ sent: UploadQueue.SentItem) -> Bool {
+  func holds(_ sent: SentItem) -> Bool {
     guard sent.result.group == .waiting, let group = sent.work.item.target.group else { return false }
     let waits = groups.withLock { groups in
       // The response to the last member may be the first to be read.
@@ -35,7 +38,7 @@ final class GroupedUploads: Sendable {
   }
 
   /// The items that the server has published together with this one.
-  func takePublished(with sent: UploadQueue.SentItem) -> [UploadQueue.SentItem] {
+  func takePublished(with sent: SentItem) -> [SentItem] {
     guard sent.result.group == .published, let group = sent.work.item.target.group else { return [] }
     return groups.withLock { groups in
       let waiting = groups[group.plainID]?.waiting ?? []
@@ -55,7 +58,7 @@ final class GroupedUploads: Sendable {
 
   /// Called after each member. After the last one, items may still wait, if the server has published other members in an
   /// earlier run: these are returned, in a group of their own. If a member has failed, they fail too.
-  func end(_ work: UploadQueue.Claimed, in queue: UploadQueue) async -> [UploadQueue.Claimed] {
+  func end(_ work: ClaimedItem, in items: ItemSender) async -> [ClaimedItem] {
     guard let place = work.item.target.group else { return [] }
     let ended = groups.withLock { groups -> Group? in
       groups[place.plainID, default: Group()].ended += 1
@@ -64,29 +67,29 @@ final class GroupedUploads: Sendable {
     guard let ended, !ended.waiting.isEmpty else { return [] }
     let waiting = ended.waiting.sorted { ($0.position, $0.id) < ($1.position, $1.id) }
     if let failure = ended.failure {
-      for sent in waiting { await fail(sent, after: failure, in: queue) }
+      for sent in waiting { await fail(sent, after: failure, in: items) }
       return []
     }
     // Each time it is told of fewer, since the others turned out to be published, as after a kill of the server.
     if ended.isTold, waiting.count == place.members {
-      for sent in waiting { await fail(sent, after: nil, in: queue) }
+      for sent in waiting { await fail(sent, after: nil, in: items) }
       return []
     }
-    var again: [UploadQueue.Claimed] = []
+    var again: [ClaimedItem] = []
     for sent in waiting {
-      if let claimed = await queue.claimWaiting(sent) {
+      if let claimed = await items.claims.claimWaiting(sent) {
         again.append(claimed)
       } else {
-        await fail(sent, after: nil, in: queue)
+        await fail(sent, after: nil, in: items)
       }
     }
-    again = queue.grouping(again)
+    again = plan.grouping(again)
     if let id = again.first?.item.target.group?.plainID { groups.withLock { $0[id, default: Group()].isTold = true } }
     return again
   }
 
   private func fail(
-    _ sent: UploadQueue.SentItem, after failure: (file: BytePath, error: UploadError)?, in queue: UploadQueue
+    _ sent: SentItem, after failure: (file: BytePath, error: UploadError)?, in items: ItemSender
   ) async {
     let count = sent.work.item.target.group?.members ?? 0
     let message =
@@ -96,22 +99,22 @@ final class GroupedUploads: Sendable {
       ?? "the server has it, and says that it waits for others of the \(count) files of its photo"
     var error = UploadError(.giveUp, failure?.error.side ?? .file, message, status: failure?.error.status)
     error.cause = failure?.error.cause
-    _ = await queue.end(sent.work, sent.id, sent.progress, error, sent.observer)
+    _ = await items.end(sent.work, sent.id, sent.progress, error)
   }
 
   /// The run ends early: the next one asks the server for what waits there.
-  func drop(in queue: UploadQueue) {
+  func drop(in items: ItemSender) {
     let left = groups.withLock { groups in
       defer { groups = [:] }
       return groups.values.flatMap(\.waiting)
     }
     for sent in left {
-      queue.release([sent.work])
-      sent.observer.ended(sent.work.item, sent.progress, .failed(UploadError(.giveUp, .cancelled, "interrupted")))
+      items.claims.release([sent.work])
+      items.tell(sent.work, sent.progress, .failed(UploadError(.giveUp, .cancelled, "interrupted")))
     }
   }
 }
 
-extension UploadQueue.SentItem {
+extension SentItem {
   fileprivate var position: Int { work.item.target.group?.position ?? 0 }
 }

@@ -1,14 +1,21 @@
 import Blobs
 import Platform
 
-extension UploadQueue {
+/// Decides what becomes of an item whose source has changed, was lost or was deleted while it was sent.
+struct SourceChanges {
+  let destination: QueueDestination
+  let claims: ItemClaims
+  /// As `UploadQueue.keepsOpen`.
+  let keepsOpen: Bool
   private static let mostLooks = 3
 
   /// Returns the item to send again if its source must be examined once more after `error`; nil: the error is final.
   ///
   /// The journal then decides as for any file with changed metadata: the bytes sent before are compared, or a new
   /// upload starts.
-  func lookAgain(_ work: Claimed, _ id: Int64, _ progress: UploadProgress, _ error: UploadError) async -> Claimed? {
+  func lookAgain(_ work: ClaimedItem, _ id: Int64, _ progress: UploadProgress, _ error: UploadError) async
+    -> ClaimedItem?
+  {
     guard error.side == .source, let code = (error.cause as? BlobError)?.code else { return nil }
     let again: UploadItem?
     switch (code, work.item.info.validator) {
@@ -17,11 +24,12 @@ extension UploadQueue {
     default: again = nil
     }
     guard let again else { return nil }
-    journal.released(id)
+    destination.journal.released(id)
     // A journal that cannot be written ends the queue at the next item; this item reports its own error.
-    guard let claimed = try? await claim([again]).first else { return nil }
+    guard let claimed = try? await claims.claim([again]).first else { return nil }
     progress.restart()
-    return Claimed(again, claimed.claim, progress, looks: work.looks + 1, names: work.names)
+    return ClaimedItem(
+      again, claimed.claim, progress, looks: work.looks + 1, names: work.names, isReported: work.isReported)
   }
 
   /// Returns the item with new metadata if it differs from the version that was found, though its content may be the
@@ -38,10 +46,10 @@ extension UploadQueue {
   /// Returns an item without a version whose source was lost during reading, for example an interrupted download that
   /// cannot be resumed. The item is read again from its first byte, whatever its content is by now, and the bytes sent
   /// before are given up. nil: too many attempts were made, or the item cannot be read.
-  private func begunAnew(_ work: Claimed, _ error: UploadError) async -> UploadItem? {
+  private func begunAnew(_ work: ClaimedItem, _ error: UploadError) async -> UploadItem? {
     var failures = FailureCount()
     do throws(UploadError) {
-      try await uploader.wait(after: error, &failures, atLeast: work.looks + 1, "\(work.item.target.path)")
+      try await destination.uploader.wait(after: error, &failures, atLeast: work.looks + 1, "\(work.item.target.path)")
     } catch {
       // The caller reports the earlier error.
       return nil
@@ -55,7 +63,7 @@ extension UploadQueue {
   }
 
   /// Returns the error of a file that was deleted while it was sent, in place of `error`.
-  func explainedBySource(_ error: UploadError, of item: UploadItem) async -> UploadError {
+  func explained(_ error: UploadError, of item: UploadItem) async -> UploadError {
     guard error.isOfChangedSource, !keepsOpen else { return error }
     do throws(UploadError) {
       _ = try await readingSource { cancel, _ throws(BlobError) in try item.source.info(cancel) }

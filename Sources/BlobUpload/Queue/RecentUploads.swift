@@ -7,7 +7,7 @@ import Synchronization
 /// have to be confirmed.
 final class RecentUploads: Sendable {
   struct Upload: Sendable {
-    let work: UploadQueue.Claimed
+    let work: ClaimedItem
     let id: Int64
     let location: String?
     /// It was begun after each connection had begun to carry one request only.
@@ -33,7 +33,7 @@ final class RecentUploads: Sendable {
   }
 
   /// `isAlone`: the value of `areMixed` when the upload was begun.
-  func add(_ work: UploadQueue.Claimed, _ id: Int64, _ location: String?, isAlone: Bool) {
+  func add(_ work: ClaimedItem, _ id: Int64, _ location: String?, isAlone: Bool) {
     // 256 open files may be more than the process may have.
     work.item.source.closeUntilNeeded()
     // The responses to an upload of which each request had its own connection are its own. If the server has lost this

@@ -25,12 +25,13 @@ final class OverwrittenNames: Sendable {
   }
 }
 
-// Replaces files that were at the server before, and none that this run has stored.
-extension UploadQueue {
-  private var overwritten: OverwrittenNames { uploader.destination.acquaintance.overwritten }
+/// Replaces files that were at the server before, and none that this run has stored.
+struct OverwriteGuard {
+  let destination: QueueDestination
+  private var overwritten: OverwrittenNames { destination.state.overwritten }
 
   /// Notes the files that an earlier run has stored, before any file of this run can replace one of them.
-  func noteStored(_ works: [Claimed]) {
+  func noteStored(_ works: [ClaimedItem]) {
     for work in works where work.item.target.overwrite {
       guard case .done = work.claim else { continue }
       let url = work.item.target.url.normalized
@@ -44,7 +45,7 @@ extension UploadQueue {
     _ item: UploadItem, _ target: UploadTarget, _ upload: () async throws(UploadError) -> Result
   ) async throws(UploadError) -> Result {
     // The receiver of a form decides where the file arrives.
-    guard target.overwrite, uploader.destination.traits.recipient == nil else { return try await upload() }
+    guard target.overwrite, destination.traits.recipient == nil else { return try await upload() }
     let url = target.url.normalized
     let name = FoldedName(url)
     return try await overwritten.gates.alone(at: name) { _ async throws(UploadError) in
@@ -60,7 +61,7 @@ extension UploadQueue {
   ) async throws(UploadError) {
     let others: [JournalUpload]
     do {
-      others = try await journal.uploads(to: destinationID) {
+      others = try await destination.journal.uploads(to: destination.id) {
         $0.target.hashValue == hash && HTTPURL($0.target).map(FoldedName.init) == name
       }
     } catch {
@@ -81,9 +82,9 @@ extension UploadQueue {
   private func isOneFile(_ first: HTTPURL, _ second: HTTPURL) async throws(UploadError) -> Bool {
     var seen: [[String?]] = []
     for url in [first, second] {
-      let response = try await uploader.patiently("\(url)") { () async throws(UploadError) in
+      let response = try await destination.uploader.patiently("\(url)") { () async throws(UploadError) in
         let request = HTTPRequest("HEAD", url)
-        let response = try await uploader.context().send(request)
+        let response = try await destination.engine.context().send(request)
         let refusal = UploadError(request, response)
         if case .retry = refusal.recovery { throw refusal }
         return response
@@ -98,7 +99,7 @@ extension UploadQueue {
   private func hasBytes(of item: UploadItem, _ target: UploadTarget) async throws(UploadError) -> Bool {
     guard item.source.access == .random, item.info.length != nil else { return false }
     do {
-      try await uploader.verify(item.source, item.info, at: target)
+      try await destination.uploader.verify(item.source, item.info, at: target)
       return true
     } catch {
       if error.saysOtherBytes { return false }

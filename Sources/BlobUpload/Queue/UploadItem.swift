@@ -11,7 +11,7 @@ public struct UploadItem: Sendable {
   /// Where the source is sent, and under which name.
   public var target: UploadTarget
   /// How the name counts on where it is taken; nil: it has no number yet, and would get one before its extension.
-  package var numbered: UploadQueue.NumberedName?
+  package var numbered: NumberedName?
   /// The files that get the same number; nil: it is no photo, or files do not get other names.
   package var group: FileGroup?
   /// The source, if its ciphertext is sent; nil: its bytes are sent as they are.

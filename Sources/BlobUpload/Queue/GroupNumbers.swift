@@ -31,7 +31,7 @@ package final class GroupNumbers: Sendable {
     var order: [BytePath] = []
     var next = 0
     var underWay: Set<BytePath> = []
-    var waiting: [BytePath: [UploadQueue.Claimed]] = [:]
+    var waiting: [BytePath: [ClaimedItem]] = [:]
     /// How many wait for a main file that was not found yet.
     var unseen = 0
     var waitsForUnseen: Bool
@@ -104,7 +104,7 @@ package final class GroupNumbers: Sendable {
 
   /// The error of a file whose main file was not sent; nil: it may be sent. Where the server publishes groups, it says itself
   /// what becomes of the file.
-  func refusal(of work: UploadQueue.Claimed) -> UploadError? {
+  func refusal(of work: ClaimedItem) -> UploadError? {
     guard let group = work.item.group, !group.isMain, work.item.target.group == nil, work.entry != nil,
       let failure = state.withLock({ $0.failures[group.key] })
     else { return nil }
@@ -117,7 +117,7 @@ package final class GroupNumbers: Sendable {
   }
 
   /// Called before the files can be sent.
-  func begin(_ works: [UploadQueue.Claimed]) {
+  func begin(_ works: [ClaimedItem]) {
     for work in works {
       guard let group = work.item.group, isOrdered(work) else { continue }
       state.withLock { $0.left[group.key, default: 0] += 1 }
@@ -132,10 +132,10 @@ package final class GroupNumbers: Sendable {
   }
 
   /// Whether the files of its group have an order. Where the server publishes groups, they have one only for their numbers.
-  private func isOrdered(_ work: UploadQueue.Claimed) -> Bool { isNumbering || work.item.target.group == nil }
+  private func isOrdered(_ work: ClaimedItem) -> Bool { isNumbering || work.item.target.group == nil }
 
   /// Whether the file is not to be sent now. It comes back from `end` or `takeUnseen`.
-  func keepsWaiting(_ work: UploadQueue.Claimed) -> Bool {
+  func keepsWaiting(_ work: ClaimedItem) -> Bool {
     guard let group = work.item.group, !group.isMain, isOrdered(work) else { return false }
     // It has its name already.
     if case .done = work.claim { return false }
@@ -151,7 +151,7 @@ package final class GroupNumbers: Sendable {
   }
 
   /// Called after a file was sent, or was not. Returns the files that have waited for it.
-  func end(_ work: UploadQueue.Claimed) -> [UploadQueue.Claimed] {
+  func end(_ work: ClaimedItem) -> [ClaimedItem] {
     guard let group = work.item.group, isOrdered(work) else { return [] }
     return state.withLock { state in
       state.leave(group.key)
@@ -166,7 +166,7 @@ package final class GroupNumbers: Sendable {
   }
 
   /// Called when no further files come. Returns those whose main file has not come.
-  func takeUnseen() -> [UploadQueue.Claimed] {
+  func takeUnseen() -> [ClaimedItem] {
     state.withLock { state in
       let unseen = state.waiting.filter { !state.underWay.contains($0.key) }
       for (key, works) in unseen {
@@ -180,7 +180,7 @@ package final class GroupNumbers: Sendable {
   }
 
   /// Returns all files that wait; nothing more is sent.
-  func drop() -> [UploadQueue.Claimed] {
+  func drop() -> [ClaimedItem] {
     state.withLock { state in
       defer { (state.waiting, state.unseen, state.waitsForUnseen) = ([:], 0, false) }
       return state.waiting.values.flatMap(\.self)

@@ -2,32 +2,26 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-// Checks of items that an earlier run has sent.
-extension UploadQueue {
-  /// Checks an item, and sends it again if needed. Returns the error after which no other item can succeed; nil:
-  /// continue.
-  func confirm(
-    _ work: Claimed, _ entry: JournalEntry, _ engine: UploadEngine, _ observer: some UploadObserver
-  ) async -> UploadError? {
-    let item = work.item
-    var evidence = StoredEvidence.journal
-    do {
-      let isSame = try await isWhatWasSent(item, entry)
-      var found: StoredEvidence? = isSame ? .journal : nil
-      if isSame, entry.isSuperseded { found = try await kept(item, entry) }
-      if found != nil, check { found = try await arrived(item, entry) }
-      // Another process may have started to send to the same name since the journal was read.
-      guard let found else { return await handle(try await claim([item], again: true)[0], engine, observer) }
-      evidence = found
-    } catch {
-      let failure = judged(error)
-      observer.ended(item, nil, .failed(failure))
-      return failure.endsQueue ? failure : nil
-    }
-    if entry.isSuperseded { journal.kept(entry.id) }
-    if evidence != .journal { uploader.destination.acquaintance.noteStored() }
-    observer.ended(item, nil, .doneBefore(evidence))
-    return nil
+/// Finds out what the journal and the server have of items that an earlier run has sent.
+struct EarlierVersions {
+  let destination: QueueDestination
+  /// As `UploadQueue.check`, `verify` and `replacesGrown`.
+  let checks: Bool
+  let verifies: Bool
+  let replacesGrown: Bool
+
+  init(_ queue: UploadQueue, _ destination: QueueDestination) {
+    self.destination = destination
+    (checks, verifies, replacesGrown) = (queue.check, queue.verify, queue.replacesGrown)
+  }
+
+  /// How it is known that the version that an item has now is stored; nil: it is to be sent.
+  func evidence(of item: UploadItem, _ entry: JournalEntry) async throws(UploadError) -> StoredEvidence? {
+    guard try await isWhatWasSent(item, entry) else { return nil }
+    var found: StoredEvidence? = .journal
+    if entry.isSuperseded { found = try await kept(item, entry) }
+    if found != nil, checks { found = try await arrived(item, entry) }
+    return found
   }
 
   /// Asks the server whether it has the upload of an entry that is superseded. Returns the evidence; nil: it may have lost it,
@@ -51,11 +45,11 @@ extension UploadQueue {
     guard let length = entry.intent.length else { return false }
     var target = target
     target.length = length
-    let named = try await uploader.patiently("\(target.path)") { () async throws(UploadError) in
-      try await uploader.context().remoteLength(of: target.url, expecting: length)
+    let named = try await destination.uploader.patiently("\(target.path)") { () async throws(UploadError) in
+      try await destination.engine.context().remoteLength(of: target.url, expecting: length)
     }
     guard named == .missing else { return false }
-    return try await uploader.isThere(target, location: entry.location)
+    return try await destination.uploader.isThere(target, location: entry.location)
   }
 
   /// Asks the server whether it still has the file that an earlier run sent, and with `verify` also reads the file
@@ -67,7 +61,8 @@ extension UploadQueue {
     if let sealed = item.sealed, !sealed.hasKey {
       return try await arrivedSealed(sealed, info, target, entry)
     }
-    if !verify {
+    let uploader = destination.uploader
+    if !verifies {
       return try await uploader.evidence(of: item.source, info, target, location: entry.location)
     }
     if try await !uploader.isThere(target, location: entry.location) { return nil }
@@ -85,12 +80,12 @@ extension UploadQueue {
     _ sealed: SealedUpload, _ info: BlobInfo, _ target: UploadTarget, _ entry: JournalEntry
   ) async throws(UploadError) -> StoredEvidence? {
     do throws(JournalError) {
-      if let content = try await journal.seals.contents(of: [entry.id])[entry.id] { sealed.recall(content) }
+      if let content = try await destination.journal.seals.contents(of: [entry.id])[entry.id] { sealed.recall(content) }
     } catch {
       throw UploadError(journal: error)
     }
     do throws(UploadError) {
-      return try await uploader.evidence(of: sealed, info, target, location: entry.location)
+      return try await destination.uploader.evidence(of: sealed, info, target, location: entry.location)
     } catch {
       if !error.isOfLostKey { throw error }
       return .length

@@ -2,19 +2,24 @@ import BlobCrypto
 import BlobHTTP
 import Blobs
 
-// Two plaintexts must never be sealed under one key and the same number of a chunk: their difference would be readable.
-extension UploadQueue {
-  /// The entry of the journal with which an upload goes on.
-  struct Continuation {
-    var entry: JournalEntry?
-    /// See `Uploader.upload`.
-    var doubted: [SentRange]?
-  }
+/// The entry of the journal with which an upload goes on.
+struct Continuation {
+  var entry: JournalEntry?
+  /// See `Uploader.upload`.
+  var doubted: [SentRange]?
+}
+
+/// Gives sealed items their keys. Two plaintexts must never be sealed under one key and the same number of a chunk: their
+/// difference would be readable.
+struct ItemSeals {
+  let destination: QueueDestination
+  private var uploader: Uploader { _read { yield destination.uploader } }
+  private var journal: Journal { destination.journal }
 
   /// Gives a sealed item its key: that of the earlier run, if this is certainly the same version and the journal has the
   /// key, and otherwise a new one, with which nothing of an earlier run goes on.
   func withKey(
-    _ source: SealedUpload, _ item: UploadItem, _ id: Int64, _ earlier: Continuation, _ engine: UploadEngine
+    _ source: SealedUpload, _ item: UploadItem, _ id: Int64, _ earlier: Continuation
   ) async throws(UploadError) -> Continuation {
     if let entry = earlier.entry {
       if let seal = try await seal(of: entry, for: source, item.info) {
@@ -27,7 +32,7 @@ extension UploadQueue {
         }
       }
       if let session = entry.session {
-        await giveUp(entry.sessionWithParts ?? session, id, engine)
+        await giveUp(entry.sessionWithParts ?? session, id)
         if let now = item.info.validator { journal.recognized(id, now) }
       }
     }
@@ -62,7 +67,7 @@ extension UploadQueue {
   /// Makes the keys of files that are new to the journal, and writes them in one transaction: one for each file would take
   /// as long as sending a small one. A file that a check has compared gets none, since it may be at the destination; nor
   /// does one whose key takes long to make, or that no later run goes on with.
-  func makeSeals(_ works: [Claimed]) async throws(UploadError) {
+  func makeSeals(_ works: [ClaimedItem]) async throws(UploadError) {
     let new = works.compactMap { work -> NewFile? in
       guard let id = work.claim.newID, let source = work.item.sealed, source.goesOn(work.item.info),
         !source.sealing.isSlow
@@ -83,7 +88,7 @@ extension UploadQueue {
 
   /// The digest of the ciphertext that the journal keeps, with which a later check compares that of the destination; nil: the
   /// destination tells none.
-  private var digestOfSealed: Digest.Algorithm? { uploader.destination.acquaintance.existing.digestOfSealed }
+  private var digestOfSealed: Digest.Algorithm? { destination.state.existing.digestOfSealed }
 
   /// The facts that the journal keeps about the bytes of an upload that is done, whose key is forgotten.
   func content(of sealed: SealedUpload, _ result: UploadResult) async -> SealedContent {
@@ -92,21 +97,20 @@ extension UploadQueue {
   }
 
   /// Ends a sealed item that a check has read back from the destination, as of a card that another machine has sent: the
-  /// same bytes would be sealed under another key, and the file there counts as another one. Returns false if it is to be sent.
-  func endChecked(
-    _ work: Claimed, _ id: Int64, goingOnWith entry: JournalEntry?, _ observer: some UploadObserver
-  ) async -> Bool {
+  /// same bytes would be sealed under another key, and the file there counts as another one. nil: it is to be sent.
+  func evidenceOfCheck(
+    _ work: ClaimedItem, _ id: Int64, goingOnWith entry: JournalEntry?
+  ) async -> StoredEvidence? {
     let (item, target) = (work.item, work.item.target)
     // A file whose key was made with those of others is one that no check has compared.
-    guard !target.overwrite, entry?.session == nil, item.sealed?.hasPreparedSeal != true else { return false }
+    guard !target.overwrite, entry?.session == nil, item.sealed?.hasPreparedSeal != true else { return nil }
     // The upload gets the same error and handles it.
     let check = ContentCheck(uploader, journal, downloads: true, isAnew: false)
-    guard let evidence = try? await check.evidence(of: item) else { return false }
+    guard let evidence = try? await check.evidence(of: item) else { return nil }
     let result = UploadResult(location: target.url.normalized.description, length: item.info.length)
     journal.done(id, result, keepsChecksums: false, replaces: false, sealed: nil)
-    uploader.destination.acquaintance.noteStored()
-    observer.ended(item, work.progress, .doneBefore(evidence))
-    return true
+    destination.state.noteStored()
+    return evidence
   }
 
   /// If an item failed because there is a file of its length under its opaque name, that is what an earlier run has sent,
@@ -116,14 +120,18 @@ extension UploadQueue {
     // If the server or the journal fails now, the next run finds the file again.
     guard (try? await uploader.isThere(item.target, location: nil)) == true else { return }
     let file = UnindexedFile(id: 0, path: path, length: item.info.length, modified: item.info.modified)
-    try? await journal.sealedNames.foundTaken(file, at: destinationID)
+    try? await journal.sealedNames.foundTaken(file, at: destination.id)
   }
 
   /// Deletes what the server has of an earlier upload. A file that is whole there stays, and the server refuses another one
   /// of its name.
-  private func giveUp(_ session: UploadSession, _ id: Int64, _ engine: UploadEngine) async {
+  private func giveUp(_ session: UploadSession, _ id: Int64) async {
     let ledger = JournalLedger(journal, id)
-    if await uploader.hasWhole(session) { ledger.restarted() } else { await engine.discard(session, ledger) }
+    if await uploader.hasWhole(session) {
+      ledger.restarted()
+    } else {
+      await destination.engine.discard(session, ledger)
+    }
   }
 
   /// The seal of an earlier run; nil: the journal does not have it, or it is for another passphrase.
