@@ -19,21 +19,38 @@ package struct JournalNumbers: Sendable {
   /// More names with a counter are not looked for, since other files of a layout may have the same beginning.
   private static let mostCounted = 32
 
+  /// The uploads of one item's source under the names that the item may get, in any version.
+  package struct Known: Sendable {
+    package var done: [NumberDone] = []
+    /// The other live process that sends the source under one of these names; nil: none does.
+    package var sender: ProcessIdentity?
+  }
+
   /// The uploads of each item's source that are done under one of the names that the item may get, in any version.
   package func done(
     by items: [UploadItem], _ destination: UploadDestination
   ) async throws(JournalError) -> [[NumberDone]] {
+    try await known(by: items, destination).map(\.done)
+  }
+
+  /// For each item, the uploads of its source that are done, or that another process sends.
+  package func known(
+    by items: [UploadItem], _ destination: UploadDestination
+  ) async throws(JournalError) -> [Known] {
     try await journal.read { store throws(SQLiteError) in
-      var result: [[NumberDone]] = []
+      var result: [Known] = []
       for item in items {
-        var found: [NumberDone] = []
+        var known = Known()
         for (from, to) in Self.ranges(item, destination) {
-          for entry in try store.uploads.entries(of: item.identity, from: from, to: to) where entry.state == .done {
-            guard let number = Self.number(of: entry, item, destination) else { continue }
-            found.append((number, entry))
+          for entry in try store.uploads.entries(of: item.identity, from: from, to: to) {
+            let isSent = entry.owner != nil && entry.owner != store.uploads.owners.mark && !entry.isLeftover
+            guard entry.state == .done || isSent, let number = Self.number(of: entry, item, destination) else {
+              continue
+            }
+            if isSent { known.sender = entry.owner } else { known.done.append((number, entry)) }
           }
         }
-        result.append(found)
+        result.append(known)
       }
       return result
     }

@@ -35,19 +35,22 @@ final class ItemNames: Sendable {
   func underNextName(
     _ work: ClaimedItem, _ id: Int64, _ progress: UploadProgress, _ error: UploadError
   ) async -> ClaimedItem? {
-    guard case .rename(let next) = rules.taken, error.isNameTaken, work.item.source.access == .random,
-      work.names < Self.mostNames, var again = next(work.item), await discardSession(of: id),
+    guard case .rename(let next) = rules.taken, error.isNameTaken, work.item.source.access == .random else { return nil }
+    var (item, names) = (work.item, work.names)
+    while names < Self.mostNames, let again = next(item), await discardSession(of: id),
       // A journal that cannot be written ends the queue at the next item. This item keeps its entry and reports its own
       // error.
       let claimed = try? await claims.claim([again], insteadOf: id).first
-    else { return nil }
-    if let group = again.group { groups?.note(again.numbered?.number ?? 1, of: group) }
-    again = inGroupOfNumber(again)
-    // Another process is sending to the next name, so the entry of this one is still there.
-    if claimed.claim.isBusy { destination.journal.failed(id, error.message) }
-    progress.restart()
-    return ClaimedItem(
-      again, claimed.claim, progress, looks: work.looks, names: work.names + 1, isReported: work.isReported)
+    {
+      (item, names) = (again, names + 1)
+      // Another process is sending another file to this name. The item still has its entry.
+      if claimed.claim.isBusy { continue }
+      if let group = item.group { groups?.note(item.numbered?.number ?? 1, of: group) }
+      progress.restart()
+      return ClaimedItem(
+        inGroupOfNumber(item), claimed.claim, progress, looks: work.looks, names: names, isReported: work.isReported)
+    }
+    return nil
   }
 
   /// The item under the number that the main file of its group has got since the item was claimed, else the same.
@@ -66,17 +69,19 @@ final class ItemNames: Sendable {
     return item
   }
 
-  /// The same if the entry cannot be replaced: then the file keeps its name, and the run names it at its end.
+  /// The same if the entry cannot be replaced: then the file keeps its name, and the run names it at its end. Busy if another
+  /// process is sending to the name.
   private func claimed(_ item: UploadItem, insteadOf work: ClaimedItem) async -> ClaimedItem {
     guard let id = work.replaceable, await discardSession(of: id),
-      let claimed = try? await claims.claim([item], insteadOf: id).first, !claimed.claim.isBusy
+      let claimed = try? await claims.claim([item], insteadOf: id).first
     else { return work }
+    if claimed.claim.isBusy { claims.release([work]) }
     return ClaimedItem(
       item, claimed.claim, work.progress, looks: work.looks, names: work.names, isReported: work.isReported)
   }
 
-  /// Whether earlier runs of this journal may have sent files under names with numbers.
-  func knowsNumbers() async throws(UploadError) -> Bool {
+  /// Whether earlier runs of this journal, or other processes, may have sent files under names with numbers.
+  private func knowsNumbers() async throws(UploadError) -> Bool {
     // The receiver of a form decides on names.
     if destination.traits.recipient != nil { return false }
     if groups?.isNumbering == true { return true }
@@ -86,23 +91,27 @@ final class ItemNames: Sendable {
   }
 
   /// Claims items of the feed. A file that an earlier run has sent under a name with a number gets that name, so that it is
-  /// not sent twice, also where this run gives no other names. `knowsNumbers`: as that function has returned.
-  func claimFound(_ items: [UploadItem], knowsNumbers: Bool) async throws(UploadError) -> [ClaimedItem] {
+  /// not sent twice, also where this run gives no other names. One that another process sends under such a name is busy.
+  func claimFound(_ items: [UploadItem]) async throws(UploadError) -> [ClaimedItem] {
     var works = try await claims.claim(items)
-    if !knowsNumbers { return works }
     // A file that may replace other bytes is wanted under its own name.
     let open = works.indices.filter { works[$0].replaceable != nil && !works[$0].item.target.overwrite }
-    if open.isEmpty { return works }
+    guard !open.isEmpty, try await knowsNumbers() else { return works }
     let place = destination.uploader.destination
-    let known: [[JournalNumbers.NumberDone]]
+    let known: [JournalNumbers.Known]
     do {
-      known = try await destination.journal.numbers.done(by: open.map { works[$0].item }, place)
+      known = try await destination.journal.numbers.known(by: open.map { works[$0].item }, place)
     } catch {
       throw UploadError(journal: error)
     }
     for (index, known) in zip(open, known) {
       let item = works[index].item
-      guard let number = item.number(among: known), number != item.numbered?.number ?? 1,
+      if let sender = known.sender {
+        claims.release([works[index]])
+        works[index] = ClaimedItem(item, .busy(sender))
+        continue
+      }
+      guard let number = item.number(among: known.done), number != item.numbered?.number ?? 1,
         let again = item.under(number, place)
       else { continue }
       works[index] = await claimed(again, insteadOf: works[index])

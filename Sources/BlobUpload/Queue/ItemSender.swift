@@ -47,6 +47,9 @@ final class ItemSender: Sendable {
       if !isSettled { await destination.leftovers.delete(old) }
       return error
     case .busy(let owner):
+      let failure = UploadError(.giveUp, .file, "process \(owner.pid) is sending it just now")
+      names.groups?.note(failure, of: work.item)
+      grouped.note(failure, of: work.item)
       tell(work, nil, .busy(pid: owner.pid))
       return nil
     case .done(let entry): return await confirm(work, entry)

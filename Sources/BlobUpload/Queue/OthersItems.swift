@@ -12,12 +12,15 @@ struct OthersItems {
   private static let (shortest, longest) = (Duration.milliseconds(50), Duration.seconds(1))
 
   private let claims: ItemClaims
+  private let names: ItemNames
   private let others: OthersWait
   private var items: [UploadItem] = []
   private var wait = shortest
   private var reported: Set<Int32> = []
 
-  init(_ claims: ItemClaims, _ others: OthersWait) { (self.claims, self.others) = (claims, others) }
+  init(_ claims: ItemClaims, _ names: ItemNames, _ others: OthersWait) {
+    (self.claims, self.names, self.others) = (claims, names, others)
+  }
 
   var isEmpty: Bool { items.isEmpty }
 
@@ -51,7 +54,7 @@ struct OthersItems {
     do { try await others.sleep(wait) } catch { return [] }  // cancelled
     let asked = items
     items = []
-    let freed = setAside(try await claims.claim(asked))
+    let freed = setAside(try await names.claimFound(asked))
     wait = freed.isEmpty ? min(wait * 2, Self.longest) : Self.shortest
     return freed
   }

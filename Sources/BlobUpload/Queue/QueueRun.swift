@@ -96,12 +96,10 @@ final class QueueRun: Sendable {
 // The task that claims items.
 extension QueueRun {
   private func claimItems(of feed: @Sendable () async throws(UploadError) -> [UploadItem]?) async {
-    var others = OthersItems(items.claims, others)
+    var others = OthersItems(items.claims, items.names, others)
     do throws(UploadError) {
-      let knowsNumbers = try await items.names.knowsNumbers()
       while let found = try await feed(), goesOn {
-        let works = try await items.names.claimFound(found, knowsNumbers: knowsNumbers)
-        try await hand(on: others.setAside(works))
+        try await hand(on: others.setAside(try await items.names.claimFound(found)))
         while others.areMany, goesOn { try await hand(on: try await others.freed()) }
       }
       while !others.isEmpty, goesOn { try await hand(on: try await others.freed()) }

@@ -72,7 +72,7 @@ extension PushFeed {
       return item.under(number, run.destination) ?? item
     }
     if stems.take(item.stem, for: group.key) {
-      if Self.areRaw(names) { _ = rawStems.take(item.stem, for: group.key) }
+      if Self.areRaw(names) { _ = rawStems.take(item.stem, for: Self.rawOnly) }
       return item
     }
     // Another photo has this name at the destination.
@@ -81,6 +81,8 @@ extension PushFeed {
     guard number > 1, let numbered = item.under(number, run.destination) else {
       // The same picture is in two folders: what belongs to it here goes with it.
       stems.give(item.stem, to: group.key)
+      // A third photo must not be taken for the second half of the raw files.
+      if !Self.areRaw(names) { rawStems.give(item.stem, to: Self.withPictures) }
       return item
     }
     groups.note(number, of: group)
@@ -118,8 +120,11 @@ extension PushFeed {
   /// Whether another photo has the name. A camera with two cards writes raw files to one and pictures to the other, so raw
   /// files alone are not those of another photo. `names`: the files of the photo that asks.
   private func isOfAnother(_ stem: BytePath, _ photo: BytePath, _ names: [BytePath]) -> Bool {
-    !Self.areRaw(names) && rawStems.isFree(stem, for: photo) && !stems.isFree(stem, for: photo)
+    !Self.areRaw(names) && !rawStems.isTaken(stem, by: Self.rawOnly) && !stems.isFree(stem, for: photo)
   }
+
+  /// The two owners of stems in `rawStems`.
+  private static let (rawOnly, withPictures) = (BytePath("raw files"), BytePath("raw files and pictures"))
 
   /// Whether these are the files of a photo that is there as raw files only.
   private static func areRaw(_ names: [BytePath]) -> Bool {

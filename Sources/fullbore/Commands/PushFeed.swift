@@ -27,7 +27,7 @@ struct PushFeed: Sendable {
   let photos = PhotoGroups()
   /// The groups that have a name at the destination, without what tells their files apart.
   let stems = ClaimedNames()
-  /// Those of them whose files are raw files only.
+  /// Those of them that began with raw files only, and whether pictures have come to them.
   let rawStems = ClaimedNames()
   let earlier = EarlierNumbers()
   /// Called for a file that is not sent.
