@@ -62,7 +62,9 @@ public struct GalleryName: Sendable, Hashable {
   }
 
   /// The name without its extension, with the mark of a rendering.
-  var ownStem: BytePath { name.bytes.withUnsafeBytes { BytePath($0[..<GalleryNameParts.stemEnd(in: $0[...])]) } }
+  package var ownStem: BytePath {
+    name.bytes.withUnsafeBytes { BytePath($0[..<GalleryNameParts.stemEnd(in: $0[...])]) }
+  }
 
   /// Whether the stem has the form `IMG_1234`, from which the name of an edit follows.
   static func isNumbered(_ stem: BytePath) -> Bool {

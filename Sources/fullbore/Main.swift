@@ -43,7 +43,7 @@ enum Fullbore {
   }
 
   /// Besides standard input, output and errors.
-  private static let fewestFiles = 13
+  private static let fewestFiles = 24
 
   /// libdispatch opens its descriptors when the first timer of a clock begins, and ends the program by a trap if it cannot.
   /// This function opens them while descriptors are left, by the shortest sleep that needs a timer.

@@ -59,4 +59,21 @@ extension EndToEnd.NameConflictTests {
     #expect(
       server.folder.files().keys.sorted() == ["IMG_1-2.HEIC", "IMG_1-2.MOV", "IMG_1.DNG", "IMG_1.JPG", "IMG_1.MP4"])
   }
+
+  /// The name of an edit is taken, and another photo has the next number: the edit gets one that no photo has.
+  @Test(arguments: ["{name}", "{stem}_{counter}.{ext}"])
+  func anEditGetsNoNumberOfAnotherPhoto(_ layout: String) async throws {
+    let names = ["1/IMG_0008.HEIC", "1/IMG_E0008.JPG", "2/IMG_0008.HEIC", "2/IMG_0008.MOV"]
+    for (index, name) in names.enumerated() { try scratch.photo("card/\(name)", seed: UInt64(index)) }
+    let (first, second, other) = layout == "{name}" ? ("", "-2", "-3") : ("_1", "_2", "_3")
+    try scratch.photo("received/IMG_E0008\(first).JPG", seed: 99)
+    let server = try await ServeProcess.start(in: scratch)
+    let (end, command) = try await push(
+      "--on-conflict", "rename", "--layout", layout, scratch.path("card/"), server.url)
+    #expect(end == .exited(0), "\(command.output)\(command.errors)")
+    let arrived = ["IMG_0008\(first).HEIC", "IMG_0008\(second).HEIC", "IMG_0008\(second).MOV"]
+    #expect(
+      server.folder.files().keys.sorted()
+        == (arrived + ["IMG_E0008\(first).JPG", "IMG_E0008\(other).JPG"]).sorted())
+  }
 }

@@ -35,7 +35,9 @@ final class ItemNames: Sendable {
   func underNextName(
     _ work: ClaimedItem, _ id: Int64, _ progress: UploadProgress, _ error: UploadError
   ) async -> ClaimedItem? {
-    guard case .rename(let next) = rules.taken, error.isNameTaken, work.item.source.access == .random else { return nil }
+    guard case .rename(let next) = rules.taken, error.isNameTaken, work.item.source.access == .random else {
+      return nil
+    }
     var (item, names) = (work.item, work.names)
     while names < Self.mostNames, let again = next(item), await discardSession(of: id),
       // A journal that cannot be written ends the queue at the next item. This item keeps its entry and reports its own

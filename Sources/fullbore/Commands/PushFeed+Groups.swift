@@ -135,11 +135,18 @@ extension PushFeed {
 
 extension UploadItem {
   /// The path at the destination without what tells the files of a group apart.
-  var stem: BytePath { Self.stem(of: target.plainPath, isSealed: isSealed) }
+  var stem: BytePath { Self.stem(of: target.plainPath, source: identity, isSealed: isSealed) }
 
-  static func stem(of path: BytePath, isSealed: Bool) -> BytePath {
+  /// `source`: the path of the file, whose name tells an edit from its original. With a number, the name at the destination
+  /// does not.
+  static func stem(of path: BytePath, source: BytePath, isSealed: Bool) -> BytePath {
     let name = BytePath(path.name.bytes.dropLast(ending(of: path, isSealed: isSealed).count))
-    return BytePath(path.bytes.dropLast(path.name.bytes.count) + GalleryName(name).stem.bytes)
+    var stem = GalleryName(name).stem.bytes
+    let photo = GalleryName(source.name)
+    if photo.isRendered, let own = stem.firstRange(of: photo.ownStem.bytes) {
+      stem.replaceSubrange(own, with: photo.stem.bytes)
+    }
+    return BytePath(path.bytes.dropLast(path.name.bytes.count) + stem)
   }
 
   /// The bytes that follow the file's own name at the destination.

@@ -23,7 +23,9 @@ final class EarlierNumbers: Sendable {
     let uploads = (try? await run.journal.numbers.numbered(at: run.destinationID)) ?? []
     for upload in uploads {
       guard let photo = PhotoGroups.photo(of: upload.source) else { continue }
-      _ = stems.take(UploadItem.stem(of: upload.name.path, isSealed: run.destination.sealing != nil), for: photo)
+      let stem = UploadItem.stem(
+        of: upload.name.path, source: upload.source, isSealed: run.destination.sealing != nil)
+      _ = stems.take(stem, for: photo)
     }
     state.withLock { state in
       state.isRead = true
