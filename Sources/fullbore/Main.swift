@@ -22,9 +22,10 @@ enum Fullbore {
     await checkFileLimit()
     makeRoomForDescriptors()
     checkThreadLimit()
-    giveBackMemory()
+    let arguments = ProgramArguments.all()
+    giveBackMemory(isServer: arguments.first == "serve")
     keepCryptoToTheEnd()
-    let status = await run(ProgramArguments.all())
+    let status = await run(arguments)
     Console.output.flush()
     exit(status.rawValue)
   }
