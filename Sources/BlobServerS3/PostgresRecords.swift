@@ -31,7 +31,7 @@ package final class PostgresRecords: RecordKeeping {
   ) throws(ServerError) {
     pool = PostgresPool(url, most: 8)
     do throws(PostgresError) {
-      try PostgresSchema.prepare(pool)
+      try PostgresTables.servers.prepare(pool)
     } catch {
       throw ServerError("the database for the state: \(error.message)")
     }
