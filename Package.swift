@@ -86,6 +86,8 @@ let package = Package(
     .target(
       name: "BlobServerS3",
       dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobPostgres", "BlobServer", "BlobUpload"]),
+    // A journal that several machines share, in PostgreSQL.
+    .target(name: "BlobQueue", dependencies: ["Blobs", "BlobCrypto", "BlobPostgres", "BlobUpload"]),
     .target(
       name: "BlobTesting",
       dependencies: [
@@ -94,8 +96,8 @@ let package = Package(
     .executableTarget(
       name: "fullbore",
       dependencies: [
-        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobMedia", "BlobSQLite", "BlobUpload", "BlobServer",
-        "BlobServerS3", "CQREncode", "Platform",
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobMedia", "BlobQueue", "BlobSQLite", "BlobUpload",
+        "BlobServer", "BlobServerS3", "CQREncode", "Platform",
       ]),
 
     .executableTarget(
@@ -132,6 +134,9 @@ let package = Package(
       name: "URLSessionBenchmark", dependencies: ["Blobs", "BlobStreams", "BlobURLSession"],
       path: "Benchmarks/URLSession"),
 
+    .executableTarget(
+      name: "QueueBenchmark", dependencies: ["Blobs", "BlobQueue", "BlobUpload"], path: "Benchmarks/Queue"),
+
     .target(
       name: "TestSupport",
       dependencies: ["Blobs", "BlobCrypto", "BlobHTTP", "BlobUpload", "BlobTesting", "Platform"], path: "Tests/Support"),
@@ -165,9 +170,12 @@ let package = Package(
     .testTarget(
       name: "BlobServerTests",
       dependencies: [
-        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobPostgres", "BlobServer", "BlobServerS3", "BlobTesting",
-        "BlobUpload", "TestSupport", "Platform",
+        "Blobs", "BlobCrypto", "BlobHTTP", "BlobClient", "BlobPostgres", "BlobQueue", "BlobServer", "BlobServerS3",
+        "BlobTesting", "BlobUpload", "TestSupport", "Platform",
       ]),
+    .testTarget(
+      name: "BlobQueueTests",
+      dependencies: ["Blobs", "BlobPostgres", "BlobQueue", "BlobTesting", "BlobUpload", "TestSupport"]),
     .testTarget(
       name: "FullboreTests",
       dependencies: [

@@ -20,13 +20,14 @@ struct StructureTests {
     "SharePage": [],
     "BlobServer": ["Platform", "BlobCrypto", "BlobHTTP", "Blobs", "CSSL", "CZlib", "SharePage"],
     "BlobServerS3": ["BlobCrypto", "BlobHTTP", "BlobPostgres", "BlobServer", "BlobUpload", "Blobs"],
+    "BlobQueue": ["BlobCrypto", "BlobPostgres", "BlobUpload", "Blobs"],
     "BlobTesting": [
       "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobStreams",
       "BlobURLSession", "BlobUpload", "Blobs",
     ],
     "fullbore": [
-      "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobSQLite", "BlobServer", "BlobServerS3",
-      "BlobUpload", "Blobs", "CQREncode",
+      "Platform", "BlobClient", "BlobCrypto", "BlobHTTP", "BlobMedia", "BlobQueue", "BlobSQLite", "BlobServer",
+      "BlobServerS3", "BlobUpload", "Blobs", "CQREncode",
     ],
     "fullbore-media": ["Platform", "BlobCrypto", "BlobMedia", "Blobs", "CSeccomp", "CVips"],
   ]

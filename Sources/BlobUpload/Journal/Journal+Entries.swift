@@ -33,6 +33,22 @@ extension Journal {
     }
   }
 
+  /// Adds uploads that another journal has begun, to destinations of this one. Entries of the same sources and places are
+  /// replaced. Returns the new entries, which nobody has claimed.
+  package func adopt(
+    _ uploads: [(upload: ResumableUpload, parts: [PartReceipt], destination: Int64)]
+  ) throws(JournalError) -> [JournalEntry] {
+    try write { store, _ throws(SQLiteError) in
+      var entries: [JournalEntry] = []
+      for (upload, parts, destination) in uploads {
+        guard let intent = upload.intent else { continue }
+        let id = try store.uploads.adopt(upload, intent, parts, destination)
+        if let entry = try store.uploads.entry(id: id) { entries.append(entry) }
+      }
+      return entries
+    }
+  }
+
   /// The highest id of an entry; 0: there are none.
   package func lastID() throws(JournalError) -> Int64 {
     try read { store throws(SQLiteError) in try store.uploads.lastID() }

@@ -18,6 +18,8 @@ public actor Journal {
   private(set) var identity: FileIdentity?
   /// Notes taken from `notes` whose commit failed: the next transaction writes them first.
   private var pending: [JournalNote] = []
+  /// Stores all changes elsewhere before this journal does; nil: nothing does.
+  private let mirror: (any JournalMirror)?
   /// The key of `SealKeyFile`. No other process deletes it while this one has the journal open.
   nonisolated let knownKey = Mutex<[UInt8]?>(nil)
 
@@ -35,9 +37,11 @@ public actor Journal {
   /// Opens or creates the journal, readable only for its owner.
   public init(at path: BytePath) async throws(JournalError) { try await self.init(at: path, as: .current) }
 
-  /// `mark` is the process that claims entries.
-  package init(at path: BytePath, as mark: ProcessIdentity) async throws(JournalError) {
-    self.path = path
+  /// `mark` is the process that claims entries. `mirror`: stores all changes before this journal does.
+  package init(
+    at path: BytePath, as mark: ProcessIdentity, mirror: (any JournalMirror)? = nil
+  ) async throws(JournalError) {
+    (self.path, self.mirror) = (path, mirror)
     log = SentLog(beside: path)
     let log = log
     // From here on, the initializer runs on the journal's thread.
@@ -47,7 +51,7 @@ public actor Journal {
   /// Opens an existing journal for reading. Nothing is written, so this works on a full disk. Only a journal of an
   /// earlier version is first converted to this version's format.
   public init(reading path: BytePath) async throws(JournalError) {
-    self.path = path
+    (self.path, mirror) = (path, nil)
     log = SentLog(beside: path)
     let log = log
     try open { () throws(SQLiteError) in
@@ -160,16 +164,28 @@ public actor Journal {
     guard let store else { throw closed }
     pending += notes.take()
     let waiting = pending
+    let me: Int64
+    do { me = try store.register() } catch { throw JournalError(error) }
+    return try apply(waiting, to: store) { () throws(SQLiteError) in try body(store, me) }
+  }
+
+  /// Applies the notes and runs `body` in one transaction.
+  private func apply<Result>(
+    _ waiting: [JournalNote], to store: JournalStore, _ body: () throws(SQLiteError) -> Result
+  ) throws(JournalError) -> Result {
+    var refusal: JournalError?
     do {
-      let me = try store.register()
       let result = try store.uploads.transaction { () throws(SQLiteError) in
         try store.notes.apply(waiting)
-        return try body(store, me)
+        refusal = if let mirror { try store.tell(mirror, of: waiting) } else { nil }
+        // An error is what ends a transaction without a commit. SQLITE_ABORT.
+        if let refusal { throw SQLiteError("note", path, code: 4, refusal.message) }
+        return try body()
       }
       pending = []
       return result
     } catch {
-      throw JournalError(error)
+      throw refusal ?? JournalError(error)
     }
   }
 
@@ -187,12 +203,7 @@ public actor Journal {
     pending += notes
     let waiting = pending
     if waiting.isEmpty { return }
-    do {
-      try store.uploads.transaction { () throws(SQLiteError) in try store.notes.apply(waiting) }
-      pending = []
-    } catch {
-      throw JournalError(error)
-    }
+    try apply(waiting, to: store) {}
   }
 
   private var closed: JournalError { JournalError("the journal \(path) is closed") }

@@ -75,6 +75,22 @@ final class SentTable {
     try insert.run()
   }
 
+  /// Must be called inside a transaction. Stores the ranges of an upload that another journal has begun. `isWhole`: no more
+  /// than these were sent.
+  func adopt(_ ranges: [SentRange], of upload: Int64, isWhole: Bool) throws(SQLiteError) {
+    let unknown = SentRange(start: Self.unknownStart, end: 0, key: SentRange.noKey, value: SentRange.noValue)
+    for range in ranges.filter({ $0.start >= 0 }) + (isWhole ? [] : [unknown]) {
+      let insert = try database.statement(
+        "INSERT OR REPLACE INTO sent(upload, start, end, key, value) VALUES(?1, ?2, ?3, ?4, ?5)")
+      try insert.bind(1, upload)
+      try insert.bind(2, range.start)
+      try insert.bind(3, range.end)
+      try insert.bind(4, range.key)
+      try insert.bind(5, range.value)
+      try insert.run()
+    }
+  }
+
   /// No run has sent bytes at or after this offset; nil: unknown. `ranges`: from `ranges(_:underWayBy:)`.
   func sentLimit(
     _ upload: Int64, _ ranges: [SentRange], acknowledged: Int64, underWayBy owner: Int64?

@@ -3,21 +3,21 @@ import Testing
 
 /// A private PostgreSQL server, which all tests of this process share. It ends with the process, whose end of the pipe it
 /// waits for.
-final class TestDatabase: Sendable {
+package final class TestDatabase: Sendable {
   /// nil: PostgreSQL is not installed, or does not start.
-  static let shared = try? TestDatabase()
+  package static let shared = try? TestDatabase()
   /// Whether the tests run. `scripts/test` demands it.
-  static let isThereOrWanted = shared != nil || ProcessInfo.processInfo.environment["FULLBORE_PEERS"] == "1"
-  static let reason: Comment = "PostgreSQL does not start: scripts/bootstrap test"
+  package static let isThereOrWanted = shared != nil || ProcessInfo.processInfo.environment["FULLBORE_PEERS"] == "1"
+  package static let reason: Comment = "PostgreSQL does not start: scripts/bootstrap test"
 
-  let url: String
+  package let url: String
   private let input = Pipe()
 
   private init() throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fullbore-postgres-\(UUID().uuidString)")
     let port = Int.random(in: 20_000..<32_000)
     let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
-      "../../../scripts/postgres")
+      "../../scripts/postgres")
     let (process, output) = (Process(), Pipe())
     process.executableURL = script.standardizedFileURL
     process.arguments = ["--temporary", folder.path, "\(port)"]
