@@ -18,7 +18,7 @@ func openJournal(_ path: BytePath, _ tell: (String) -> Void) async throws(Upload
 /// Completes an error for the user. An error of the journal ends its use: it is closed, and a damaged one is moved
 /// aside, so that the next run creates a new one.
 func completed(_ error: UploadError, _ journal: Journal) async -> UploadError {
-  guard error.side == .journal else { return error }
+  guard error.side == .journal, !error.isOfLostClaims else { return error }
   var error = error
   if (error.cause as? JournalError)?.isDamaged == true, let damaged = await journal.keptAside() {
     error.message += ". \(keptMessage(journal.path, damaged)): run it again"

@@ -19,11 +19,12 @@ struct PushCommand: Command {
   let removes: Bool
 
   init(_ arguments: Arguments) throws(UsageError) {
-    options = try PushOptions(arguments)
+    options = try PushOptions(arguments, sharing: true)
     removes = arguments.flag("delete-after-verify")
     options.hashLists = try HashListOptions(arguments, options)
     for index in options.also.indices { options.also[index].hashLists = options.hashLists }
     options.tree.leavesOutHistories = options.hashLists != nil
+    if options.queue != nil { try options.checkForQueue(removes: removes) }
     if removes, options.hashLists?.place ?? .destination != .destination {
       throw UsageError(
         "--delete-after-verify and --mhl-at \(options.hashLists?.place.rawValue ?? ""): the list would be of files that are gone"
@@ -45,6 +46,7 @@ struct PushCommand: Command {
   var outputIsResult: Bool { options.output.isJSON || options.isDryRun }
 
   func run() async -> ExitStatus {
+    if let queue = options.queue, !options.isDryRun { return await run(sharing: queue) }
     let output = PushOutput(options)
     let walk = PushWalk(
       options, output.report, output.counters, setAside: options.isDryRun ? .fail : .giveBack)
@@ -61,7 +63,7 @@ struct PushCommand: Command {
 
   /// Reports patterns that matched nothing, and sources in which nothing was found. Returns whether the user can have
   /// meant that.
-  private func sayWhatFiltersDid(
+  func sayWhatFiltersDid(
     _ walk: PushWalk, _ report: any PushReport, _ counters: PushCounters
   ) -> Bool {
     let filter = options.tree.filter

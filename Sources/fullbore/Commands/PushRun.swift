@@ -37,7 +37,7 @@ struct PushRun: Sendable {
       listed: listed, outage: outage)
     let ended = await send(next, observer, renaming: feed)
     await renamed?.tell(report)
-    guard let error = ended else { return nil }
+    guard let error = ended, !error.isOfLostClaims else { return ended }
     if observer.hasTold(error) {
       report.notice("stopped: nothing else would succeed at \(destination.endpoint) either")
     } else {
@@ -203,6 +203,9 @@ final class PushObserver: UploadObserver {
     case .doneBefore(let evidence): finish(file, .doneBefore(evidence))
     case .busy(let pid): fail(file, "process \(pid) is sending it just now; nothing was done here", nil)
     case .failed(let error) where error.side == .cancelled: report.dropped(file)
+    case .failed(let error) where error.isOfLostClaims:
+      counters.withdrawn(length: file.length)
+      report.dropped(file)
     case .failed(let error) where skips && error.isNameTaken:
       counters.skipped(length: file.length)
       report.dropped(file)

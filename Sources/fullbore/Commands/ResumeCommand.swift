@@ -8,7 +8,7 @@ struct ResumeCommand: Command {
     name: "resume", synopsis: "resume [DESTINATION]",
     summary: "finish what earlier pushes left unfinished",
     options: OutputOptions.declared + PaceOptions.declared + ConnectionOptions.declared
-      + [journalOption].inGroup(.output),
+      + [sharedJournalOption].inGroup(.output),
     examples: [
       .init("resume", "finish everything that earlier pushes left unfinished, at every server"),
       .init("resume nas:", "only what goes to the place 'nas'"),
@@ -27,6 +27,8 @@ struct ResumeCommand: Command {
       given up with 'fullbore abort ID'. What a watch finds to be deleted, it gives up itself.
       What was pushed with --verify is read back here too. --jobs, --parts-at-once and --bwlimit of the push are not kept:
       what is not given here is as if it had not been given there.
+      With --journal postgres://USER@HOST/DB, the queue of several machines, this is one of its uploaders: it sends what any
+      push has added, takes over what a process that has died was sending, and ends when nothing is left that it could send.
       Credentials and certificates come from where they were when the push began, and those of a place from that place as
       it is now. Those given here are for one server, so with unfinished uploads for several, DESTINATION must name one.
       Exit status: 0 everything is there; 1 a file failed, is gone or was refused, or a push has to be run again; 2 wrong
@@ -36,7 +38,10 @@ struct ResumeCommand: Command {
   let choice: DestinationChoice
   let pace: PaceOptions
   let connection: ConnectionOptions
+  /// A file of this process only, if there is a queue.
   let journal: BytePath
+  /// The URL of the queue that several machines share; nil: there is none. It may have a password.
+  let queue: String?
   let output: OutputOptions
 
   init(_ arguments: Arguments) throws(UsageError) {
@@ -44,7 +49,8 @@ struct ResumeCommand: Command {
     choice = try DestinationChoice(arguments.operands)
     pace = try PaceOptions(arguments)
     connection = try ConnectionOptions(arguments)
-    journal = try journalPath(arguments)
+    queue = try sharedQueue(arguments)
+    journal = queue == nil ? try journalPath(arguments) : QueueSession.journalPath
     output = try OutputOptions(arguments)
   }
 
@@ -54,7 +60,9 @@ struct ResumeCommand: Command {
     let counters = PushCounters()
     let report = pushReport(output, counters)
     let began = ContinuousClock.now
-    let ended = await interruptible { await resume(report, counters) }
+    let ended = await interruptible {
+      if let queue { await resume(sharing: queue, report, counters) } else { await resume(report, counters) }
+    }
     let error: UploadError?
     switch ended {
     case .success(let ended): error = ended
@@ -109,7 +117,9 @@ struct ResumeCommand: Command {
       }
       for (id, destination) in begun.sorted(by: { $0.key < $1.key }) {
         pages.destinations = [id]
-        let ended = await resume(pages, at: destination, id, reports[destination], counters)
+        let ended = await resume(at: destination, id, journal, reports[destination], counters) { [pages] begun in
+          await begun.run(pages)
+        }
         if let ended, ended.side == .cancelled || ended.side == .journal { return .success(ended) }
         first = first ?? ended
       }
@@ -139,8 +149,10 @@ struct ResumeCommand: Command {
     return .success(first)
   }
 
-  private func resume(
-    _ pages: JournalPages, at begun: JournalDestination, _ id: Int64, _ report: any PushReport, _ counters: PushCounters
+  /// Reaches a destination again, and lets `send` do the rest. Returns the error that ended it early, which is reported.
+  func resume(
+    at begun: JournalDestination, _ id: Int64, _ journal: Journal, _ report: any PushReport, _ counters: PushCounters,
+    _ send: (ResumedRun) async -> UploadError?
   ) async -> UploadError? {
     do throws(UploadError) {
       let kept = try choice.completed(begun)
@@ -152,11 +164,11 @@ struct ResumeCommand: Command {
       defer { outage?.stop() }
       outage?.discovering()
       var destination = try await Reached(kept, connection, telling: outage, over: transport).destination
-      destination.sealing = try await SealOptions.sealing(of: begun, pages.journal)
+      destination.sealing = try await SealOptions.sealing(of: begun, journal)
       try destination.goOn(with: begun)
       outage?.answered()
       var run = PushRun(
-        destination: destination, transport: transport, journal: pages.journal, destinationID: id, report: report,
+        destination: destination, transport: transport, journal: journal, destinationID: id, report: report,
         counters: counters)
       run.settings = SendSettings(
         retries: connection.retries, jobs: pace.jobs, partsAtOnce: pace.partsAtOnce, verifies: kept.verifies == true)
@@ -167,17 +179,7 @@ struct ResumeCommand: Command {
         run, .held(nil), overwrites: kept.overwrite, omitsTimes: kept.omitsTimes == true, names: ClaimedNames())
       let opener = try SourceOpener(connection, jobs: pace.jobs, report, counters, outage?.sources)
       if destination.limits.needsLength { opener.needLength() }
-      let walk = ResumeWalk(pages, report, counters)
-      let groups = PhotoBatches()
-      return await run.run(
-        { () async throws(UploadError) in
-          try await groups.next(naming: feed.withOwnNames) { () async throws(UploadError) in
-            let opened = await opener.next(of: walk)
-            if let failure = await walk.failure { throw UploadError(journal: failure) }
-            guard let opened else { return nil }
-            return await feed.found(opened)
-          }
-        }, renaming: feed)
+      return await send(ResumedRun(run: run, feed: feed, opener: opener))
     } catch {
       report.tell(error)
       return error
@@ -185,8 +187,30 @@ struct ResumeCommand: Command {
   }
 }
 
+/// A destination that was reached again, and what sends the files that earlier pushes have left unfinished there.
+struct ResumedRun: Sendable {
+  let run: PushRun
+  let feed: PushFeed
+  let opener: SourceOpener
+
+  /// Sends the sources of these entries.
+  func run(_ pages: JournalPages) async -> UploadError? {
+    let walk = ResumeWalk(pages, run.report, run.counters)
+    let groups = PhotoBatches()
+    return await run.run(
+      { () async throws(UploadError) in
+        try await groups.next(naming: feed.withOwnNames) { () async throws(UploadError) in
+          let opened = await opener.next(of: walk)
+          if let failure = await walk.failure { throw UploadError(journal: failure) }
+          guard let opened else { return nil }
+          return await feed.found(opened)
+        }
+      }, renaming: feed)
+  }
+}
+
 /// The reports of a resume: if it is about several destinations, each line and event says which one it is about.
-private struct DestinationReports {
+struct DestinationReports {
   private let whole: any PushReport
   private let each: [String: any PushReport]
 

@@ -13,7 +13,7 @@ struct StatusCommand: Command {
       .value("only", "failed|running|interrupted", "only these of the unfinished files"),
       .flag("check", "ask the servers how much they hold of what is unfinished and not under way"),
       .flag("json", "one JSON object a line: destination, file, reading, unread"),
-    ] + ConnectionOptions.declared + [journalOption].inGroup(.output),
+    ] + ConnectionOptions.declared + [sharedJournalOption].inGroup(.output),
     examples: [
       .init("status", "what is under way, interrupted or failed, with its ID, and how many files are done"),
       .init("status nas: --all", "every file that went to the place 'nas', also what is done"),
@@ -26,12 +26,16 @@ struct StatusCommand: Command {
       there, or below it, is told and asked for.
       "up to" is how far bytes were sent, "confirmed" what the server last said that it holds; what it holds
       now, --check asks. It does not ask about files that a process is sending just now.
+      With --journal postgres://USER@HOST/DB, the queue of several machines, it tells sums and the files that have failed.
       Exit status: 0 the journal was read, also where files are unfinished or have failed; 1 it cannot be read; 2 wrong
       usage; 3 with --check, a server could not be asked.
       """, takesPlaces: true)
 
   let choice: DestinationChoice
-  let journal: BytePath
+  /// nil: there is a queue.
+  let journal: BytePath?
+  /// The URL of the queue that several machines share; nil: there is none. It may have a password.
+  let queue: String?
   let showsAll: Bool
   /// Unfinished files of other states are not shown; nil: all are.
   let only: JournalStatus.Standing?
@@ -44,16 +48,24 @@ struct StatusCommand: Command {
     isAsking = arguments.flag("check")
     let arguments = try arguments.withPlace()
     choice = try DestinationChoice(arguments.operands)
-    journal = try journalPath(arguments)
+    queue = try sharedQueue(arguments)
+    journal = queue == nil ? try journalPath(arguments) : nil
     showsAll = arguments.flag("all")
     only = try arguments.parsed("only", wanted: "failed, running or interrupted") { JournalStatus.Standing(option: $0) }
     isJSON = arguments.flag("json")
     connection = try ConnectionOptions(arguments)
+    if queue != nil, isAsking || only != nil && only != .failed {
+      throw UsageError(
+        "--check and --only running|interrupted cannot be used with --journal postgres://…: the queue is told by its sums"
+      )
+    }
   }
 
   var outputIsResult: Bool { true }
 
   func run() async -> ExitStatus {
+    if let queue { return await tell(sharing: queue) }
+    guard let journal else { return .usage }
     // This command must not create a journal.
     if journal.isMissing {
       do { try choice.check(isAmong: []) } catch { return refuse(error) }
@@ -107,7 +119,7 @@ struct StatusCommand: Command {
     }
   }
 
-  private func refuse(_ error: UsageError) -> ExitStatus {
+  func refuse(_ error: UsageError) -> ExitStatus {
     Console.error.write("fullbore status: \(shown(error.message))\n")
     return .usage
   }

@@ -70,6 +70,12 @@ extension PushOptions {
     refused unless the journal knows the file. With other recipients a file is sent again. --seal-names hides names too:
     files and folders get opaque ones, the same in every run, and sealed indexes beside the files say what they stand for.
     The key of the names is kept beside the journal; with another journal, --identity FILE reads it from an index there.
+    --journal postgres://USER@HOST/DB is a queue in a database that several machines share: the files are added to it, and
+    sent by all processes that push to this destination or run 'fullbore resume' with the same --journal. The push ends when
+    its files are there, whoever has sent them. A machine that does not see a file leaves it to the one that has added it.
+    The password is best in PGPASSWORD or ~/.pgpass, since others can read the arguments of a program. It is for files and
+    folders, and without --also, --check, --delete-after-verify, --edits, --layout, --mhl, --seal, form+ and --on-conflict
+    rename and skip.
     A modification time after 2262-04-11 arrives as that date, and one before 1677-09-21 as that one.
     Sizes: 512KiB, 8M, 1.5G (K, M, G count in 1024s; kB, MB, GB in 1000s). Durations: 30s, 5m, 1h30m.
     Exit status: 0 everything is there, 1 something failed, 2 wrong usage, 3 the destination cannot be reached or

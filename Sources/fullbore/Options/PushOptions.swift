@@ -45,7 +45,10 @@ struct PushOptions: Sendable {
   var editQuality = 93
   private(set) var renderer = RendererLocator()
   var connection: ConnectionOptions
+  /// A file of this process only, if there is a queue.
   var journal: BytePath
+  /// The URL of the queue that several machines share; nil: there is none. It may have a password.
+  private(set) var queue: String?
   var output: OutputOptions
   /// Notices for the user about the use of a place.
   let notices: [String]
@@ -56,9 +59,10 @@ struct PushOptions: Sendable {
   /// The limit that all destinations share; nil: each has its own, or none.
   var limiter: RateLimiter?
 
-  init(_ arguments: Arguments) throws(UsageError) {
+  /// `sharing`: the journal may be a queue of several machines.
+  init(_ arguments: Arguments, sharing: Bool = false) throws(UsageError) {
     let arguments = try arguments.withPlace()
-    self = try arguments.locating { () throws(UsageError) in try PushOptions(to: arguments) }
+    self = try arguments.locating { () throws(UsageError) in try PushOptions(to: arguments, sharing: sharing) }
     if !arguments.declares("also") { return }
     also = try arguments.all("also").map { given throws(UsageError) in
       do throws(UsageError) {
@@ -72,7 +76,7 @@ struct PushOptions: Sendable {
   }
 
   /// The options for one destination, whose place is in the arguments already.
-  private init(to arguments: Arguments, beside first: Arguments? = nil) throws(UsageError) {
+  private init(to arguments: Arguments, beside first: Arguments? = nil, sharing: Bool = false) throws(UsageError) {
     if let first { try Self.check(arguments, choosesAs: first) }
     notices = arguments.notices
     let operands = arguments.operands
@@ -131,7 +135,8 @@ struct PushOptions: Sendable {
     tree.mostPhotos = onConflict == .rename ? PhotoGroups.most : TreeOptions.mostPhotos
     editQuality = try Self.editQuality(arguments) ?? editQuality
     _ = try connection.requestHeaders(for: isDryRun ? nil : destination.endpoint)
-    journal = try journalPath(arguments)
+    queue = sharing ? try sharedQueue(arguments) : nil
+    journal = queue == nil ? try journalPath(arguments) : QueueSession.journalPath
     tree.journal = JournalFiles(journal)
     output = try OutputOptions(arguments)
     try checkNames()
@@ -269,32 +274,5 @@ struct PushOptions: Sendable {
       .value(
         "spool-memory", "SIZE", "bytes of it held to be sent again; 12M when not given, to s3:// 32M"),
       .value("spool-dir", "FOLDER", "where what does not fit is held; without it nothing is written to disk"),
-    ].inGroup(.pipes) + FormOptions.declared + S3Options.objectDeclared + [journalOption].inGroup(.output)
-}
-
-/// The amount and the format of output.
-struct OutputOptions: Sendable, Hashable {
-  var isJSON = false
-  var isQuiet = false
-  var isVerbose = false
-
-  init(isJSON: Bool = false, isQuiet: Bool = false, isVerbose: Bool = false) {
-    self.isJSON = isJSON
-    self.isQuiet = isQuiet
-    self.isVerbose = isVerbose
-  }
-
-  init(_ arguments: Arguments) throws(UsageError) {
-    isJSON = arguments.flag("json")
-    isQuiet = arguments.flag("quiet")
-    isVerbose = arguments.flag("verbose")
-    if isQuiet && isVerbose { throw UsageError("--quiet and --verbose: which of the two?") }
-    if isQuiet && isJSON { throw UsageError("--quiet and --json: which of the two?") }
-  }
-
-  static let declared: [OptionDeclaration] = [
-    .flag("json", "one JSON object a line: destination, start, progress, done, failed, summary"),
-    .flag("quiet", short: "q", "only failures"),
-    .flag("verbose", short: "v", "also every file that needed nothing, and why others are left out"),
-  ]
+    ].inGroup(.pipes) + FormOptions.declared + S3Options.objectDeclared + [sharedJournalOption].inGroup(.output)
 }

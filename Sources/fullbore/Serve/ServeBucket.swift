@@ -64,14 +64,11 @@ struct ServeBucket: Sendable {
 
   /// nil: the state is not in a database.
   private static func database(_ given: BytePath, _ arguments: Arguments) throws(UsageError) -> String? {
-    guard let url = String(validating: given.bytes, as: UTF8.self), let end = url.firstRange(of: "://"),
-      case let scheme = url[..<end.lowerBound].lowercased(), ["postgres", "postgresql"].contains(scheme)
-    else { return nil }
+    guard let url = databaseURL(given) else { return nil }
     if arguments.value("max-total") != nil {
       throw UsageError("--max-total and --state postgres://… exclude each other: no server knows what the others store")
     }
-    // libpq knows the scheme in small letters only.
-    return scheme + url[end.lowerBound...]
+    return url
   }
 
   private static func make(_ folder: BytePath) throws(UsageError) -> BytePath {

@@ -4,7 +4,7 @@ import Platform
 
 /// Lists the sources of journal entries in their current state.
 actor ResumeWalk: SourceWalk {
-  private let pages: JournalPages
+  private let pages: any EntryPages
   private var last: JournalEntry?
   private var (hasEnded, wasCancelled) = (false, false)
   /// The entries of this page that are still to be listed: sources that are no local files, and files.
@@ -20,7 +20,7 @@ actor ResumeWalk: SourceWalk {
   private let reads = SourceReads()
 
   /// Entries that were refused are left out.
-  init(_ pages: JournalPages, _ report: any PushReport, _ counters: PushCounters) {
+  init(_ pages: any EntryPages, _ report: any PushReport, _ counters: PushCounters) {
     self.pages = pages
     self.report = report
     self.counters = counters
@@ -56,7 +56,7 @@ actor ResumeWalk: SourceWalk {
       let source = entry.intent.source
       if !URLSource.isURL(source) { return [found(.url(source.description), entry)] }
       if let url = URLSource(kept: source) { return [found(.url(url.url.text), entry)] }
-      fail(entry, .queryNotKept)
+      await fail(entry, .queryNotKept)
     }
     while !files.isEmpty {
       let batch = Array(files.prefix(PushWalk.batch))
@@ -68,20 +68,23 @@ actor ResumeWalk: SourceWalk {
         (wasCancelled, hasEnded) = (true, true)
         return nil
       }
-      let found = zip(batch, seen).compactMap { entry, seen -> FoundSource? in
-        if let seen { return place(entry, seen) }
-        fail(entry.intent.source, reads.complaint)
-        return nil
+      var found: [FoundSource] = []
+      for (entry, seen) in zip(batch, seen) {
+        if let seen {
+          if let source = await place(entry, seen) { found.append(source) }
+        } else {
+          await fail(entry, entry.intent.source, reads.complaint)
+        }
       }
       if !found.isEmpty { return found }
     }
     return nil
   }
 
-  private func place(_ entry: JournalEntry, _ look: Look) -> FoundSource? {
+  private func place(_ entry: JournalEntry, _ look: Look) async -> FoundSource? {
     let source = entry.intent.source
     if let lost = look.lost {
-      fail(entry, lost)
+      await fail(entry, lost)
       return nil
     }
     switch look.rendition {
@@ -90,15 +93,19 @@ actor ResumeWalk: SourceWalk {
       counters.found(length: nil)
       return found(rendition.place, entry)
     case .refused(let reason):
-      fail(source, "its edit cannot be rendered any more: \(reason); 'fullbore abort \(entry.id)' gives it up")
+      await fail(
+        entry, source, "its edit cannot be rendered any more: \(reason); 'fullbore abort \(entry.id)' gives it up")
       return nil
     }
     switch look.stamp {
+    case .success(let stamp) where !pages.mayBe(stamp, of: entry):
+      await fail(entry, source, "another file has this path here")
+      return nil
     case .success(let stamp):
       counters.found(length: stamp.size)
       return found(.file(stamp), entry)
     case .failure(let error):
-      fail(source, error.message)
+      await fail(entry, source, error.message)
       return nil
     }
   }
@@ -109,12 +116,18 @@ actor ResumeWalk: SourceWalk {
     return FoundSource(place, source, names[entry.id] ?? NumberedName(path, of: source.name))
   }
 
-  private func fail(_ entry: JournalEntry, _ lost: LostSource) {
+  private func fail(_ entry: JournalEntry, _ lost: LostSource) async {
     let identity = lost == .standardInput ? entry.intent.path : entry.intent.source
-    fail(identity, "\(lost.complaint): \(lost.remedy), or 'fullbore abort \(entry.id)' gives it up")
+    await fail(entry, identity, "\(lost.complaint): \(lost.remedy), or 'fullbore abort \(entry.id)' gives it up")
   }
 
-  private func fail(_ source: BytePath, _ message: String) {
+  private func fail(_ entry: JournalEntry, _ source: BytePath, _ message: String) async {
+    do throws(JournalError) {
+      if try await pages.giveBack(entry, message) { return }
+    } catch {
+      (failure, hasEnded) = (error, true)
+      return
+    }
     counters.notFound()
     report.failed(source, message)
   }
