@@ -5,7 +5,7 @@ let journalOption = OptionDeclaration.value(
   "journal", "FILE", "remembers what was done; $FULLBORE_JOURNAL, else under $XDG_STATE_HOME/fullbore")
 
 let sharedJournalOption = OptionDeclaration.value(
-  "journal", "FILE", "what was done; else $FULLBORE_JOURNAL, or in $XDG_STATE_HOME; or postgres://…, shared")
+  "journal", "FILE", "what was done; else $FULLBORE_JOURNAL, or in $XDG_STATE_HOME; or postgres://…")
 
 /// The path of the journal: from the option, else from the environment, else the default. Throws if it is a queue that several
 /// machines share.
