@@ -14,15 +14,20 @@ struct ListingTests {
   @Test func filesDoNotWaitForPages() throws {
     let server = try server(names: 500)
     let clock = ContinuousClock()
-    let readers = try (0..<60).map { _ in try server.client() }
-    let began = clock.now
-    for reader in readers { try reader.head("GET", "/") }
-    #expect(try server.ask("PUT", "/new", body: [1]).status == 201)
-    let stored = clock.now
-    for reader in readers { #expect(try reader.answer().text.contains(">file 499.jpg<")) }
-    let (file, pages) = (stored - began, clock.now - began)
-    print("the file took \(file), all pages \(pages)")
-    #expect(file < pages / 2)
+    // Beside other work, a thread may get its turn late. A file that waits for the listings does so each time.
+    var isSoon = false
+    for round in 0..<3 where !isSoon {
+      let readers = try (0..<60).map { _ in try server.client() }
+      let began = clock.now
+      for reader in readers { try reader.head("GET", "/") }
+      #expect(try server.ask("PUT", "/new\(round)", body: [1]).status == 201)
+      let stored = clock.now
+      for reader in readers { #expect(try reader.answer().text.contains(">file 499.jpg<")) }
+      let (file, pages) = (stored - began, clock.now - began)
+      print("the file took \(file), all pages \(pages)")
+      isSoon = file < pages / 2
+    }
+    #expect(isSoon)
   }
 
   /// A listing stays in memory until its client has read it, so their number is limited.

@@ -4,7 +4,7 @@ import Testing
 
 // Two pushes of one tree at the same time, with one journal: each meets files that the other one has.
 extension EndToEnd.NameConflictTests {
-  private static let count = 40
+  private static let count = 24
 
   private func makePhotos(_ kinds: [String], taken: [String]) throws {
     try scratch.folder("received")

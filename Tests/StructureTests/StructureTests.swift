@@ -109,7 +109,7 @@ struct StructureTests {
     }
   }
 
-  /// Whoever reads a class wants to see all that changes its state.
+  /// A reader of a class wants to see all that changes its state.
   @Test func noClassIsSpreadOverManyFiles() throws {
     let files = try SourceFile.all().filter(\.isSwift)
     var (classes, places): (Set<String>, [String: Set<String>]) = ([], [:])
@@ -155,7 +155,7 @@ struct StructureTests {
   @Test func noPublicSignatureMentionsATypeOfC() throws {
     for file in try SourceFile.all() where file.isSwift {
       for (number, line) in file.lines.enumerated() {
-        // The body of a one-liner is its own business.
+        // A body on the same line is no part of the signature.
         let words = SourceFile.words(of: String(line.prefix { $0 != "{" }))
         guard words.contains("public") || words.first == "open" else { continue }
         let found = words.filter { word in

@@ -114,7 +114,9 @@ final class UploadClaims {
     uploads.sent.forgetLookups()
     let now = currentSeconds()
     var givenUp: [JournalEntry] = []
-    for entry in entries where entry.owner == nil {
+    for known in entries {
+      // Since it was read, another process may have claimed the entry, or ended it.
+      guard let entry = try uploads.entry(id: known.id), entry.owner == nil, entry.state != .done else { continue }
       if !entry.isLeftover { try uploads.giveUp(entry.id, entry.intent.key) }
       // An entry without a session is gone.
       if let left = try uploads.entry(id: entry.id) {
