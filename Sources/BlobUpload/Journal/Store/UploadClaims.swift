@@ -57,8 +57,7 @@ final class UploadClaims {
     var (claims, next): ([JournalClaim], _) = ([], try uploads.nextID())
     claims.reserveCapacity(intents.count)
     // Consecutive intents are usually all new or all known from an earlier run; new ones need only one statement.
-    var (isKnown, together) = (false, 1)
-    var place = 0
+    var (isKnown, together, place) = (false, 1, 0)
     while place < intents.count {
       if isKnown, let entry = try uploads.entry(intents[place].key, intents[place].source) {
         claims.append(try claim(entry, for: intents[place], destination, again: again, me, now))
@@ -119,11 +118,10 @@ final class UploadClaims {
       guard let entry = try uploads.entry(id: known.id), entry.owner == nil, entry.state != .done else { continue }
       if !entry.isLeftover { try uploads.giveUp(entry.id, entry.intent.key) }
       // An entry without a session is gone.
-      if let left = try uploads.entry(id: entry.id) {
-        givenUp.append(try resume(left, left.intent, left.destinationID, me, now))
-      } else {
-        givenUp.append(entry)
+      let left = try uploads.entry(id: entry.id).map { left throws(SQLiteError) in
+        try resume(left, left.intent, left.destinationID, me, now)
       }
+      givenUp.append(left ?? entry)
     }
     return givenUp
   }
