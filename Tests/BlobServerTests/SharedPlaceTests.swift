@@ -10,7 +10,7 @@ import Platform
 import TestSupport
 import Testing
 
-/// What the database, and its operator, know of the bucket of several servers.
+/// The facts that the database, and its operator, know of the bucket of several servers.
 @Suite(.enabled(if: TestDatabase.isThereOrWanted, TestDatabase.reason)) struct SharedPlaceTests {
   private let database: TestDatabase
   private let peer = S3Peer()
@@ -23,7 +23,7 @@ import Testing
     try PostgresPool(database.url, most: 1).query(statement)
   }
 
-  /// What a server has begun and not noted is ended by one that reaches the bucket by another URL.
+  /// An upload that a server has begun and not noted is ended by one that reaches the bucket by another URL.
   @Test func whatWasBegunIsEndedByAServerWithAnotherURL() throws {
     let first = try store()
     let other = try peer.store(in: database, expire: .seconds(3600), host: "localhost")

@@ -1,6 +1,6 @@
 import BlobHTTP
 
-/// What the journal records about the host of the destination.
+/// The facts that the journal records about the host of the destination.
 struct HostRecord {
   let destination: QueueDestination
   private var hosts: JournalHosts { destination.journal.hosts }

@@ -1,8 +1,8 @@
 import Blobs
 
-/// Which names the items of a queue get.
+/// The rules by which the items of a queue get their names.
 package struct NamingRules: Sendable {
-  /// What becomes of an item whose name has other bytes at the destination.
+  /// The end of an item whose name has other bytes at the destination.
   package enum TakenName: Sendable {
     /// The item fails.
     case fail

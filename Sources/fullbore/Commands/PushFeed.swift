@@ -27,7 +27,7 @@ struct PushFeed: Sendable {
   let photos = PhotoGroups()
   /// The groups that have a name at the destination, without what tells their files apart.
   let stems = ClaimedNames()
-  /// Those of them that began with raw files only, and whether pictures have come to them.
+  /// The stems that began with raw files only, each with whether pictures have come to it since.
   let rawStems = ClaimedNames()
   let earlier = EarlierNumbers()
   /// Called for a file that is not sent.
