@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""CPU time of the client of `fullbore push` with and without a hash list, of 2,000 photographs to `fullbore serve`.
+"""CPU time of the client of `fullbore push` with and without a hash list, of 2,000 photographs of 2 MiB,
+as in the other cases, to `fullbore serve`.
 
     Benchmarks/mhl.py PROGRAM [--files N] [--size BYTES] [--rounds N]
 
@@ -54,7 +55,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--files", type=int, default=2000)
-    parser.add_argument("--size", type=int, default=1 << 20)
+    parser.add_argument("--size", type=int, default=2 << 20)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     program = str(pathlib.Path(arguments.program).resolve())
