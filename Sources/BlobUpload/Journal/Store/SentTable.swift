@@ -36,6 +36,10 @@ final class SentTable {
     guard let row = try UploadFacts(of: upload, in: database), row.hasSession || hasSucceeded, row.owner == owner else {
       return
     }
+    try store(range, of: upload)
+  }
+
+  private func store(_ range: SentRange, of upload: Int64) throws(SQLiteError) {
     // A range without a checksum only says how far bytes were sent, including those of an earlier request.
     let insert =
       range.key == SentRange.noKey
@@ -79,16 +83,7 @@ final class SentTable {
   /// than these were sent.
   func adopt(_ ranges: [SentRange], of upload: Int64, isWhole: Bool) throws(SQLiteError) {
     let unknown = SentRange(start: Self.unknownStart, end: 0, key: SentRange.noKey, value: SentRange.noValue)
-    for range in ranges.filter({ $0.start >= 0 }) + (isWhole ? [] : [unknown]) {
-      let insert = try database.statement(
-        "INSERT OR REPLACE INTO sent(upload, start, end, key, value) VALUES(?1, ?2, ?3, ?4, ?5)")
-      try insert.bind(1, upload)
-      try insert.bind(2, range.start)
-      try insert.bind(3, range.end)
-      try insert.bind(4, range.key)
-      try insert.bind(5, range.value)
-      try insert.run()
-    }
+    for range in ranges.filter({ $0.start >= 0 }) + (isWhole ? [] : [unknown]) { try store(range, of: upload) }
   }
 
   /// No run has sent bytes at or after this offset; nil: unknown. `ranges`: from `ranges(_:underWayBy:)`.
